@@ -1,0 +1,32 @@
+#pragma once
+
+#include <weir/runtime/clock.h>
+#include <weir/runtime/thread_annotations.h>
+
+#include <chrono>
+#include <cstdint>
+
+namespace weir::log {
+
+// Wakes one waiter when something it registered for moved: a partition's high watermark, a topic.
+// Edge-triggered with a generation, so that a notification between the check and the wait is not
+// lost:
+//
+//   const auto seen = notifier.generation();
+//   if (!ready()) notifier.wait(seen, timeout);
+//
+// Threading: thread-safe.
+class Notifier {
+ public:
+  void notify();
+  std::uint64_t generation() const;
+  // Returns when generation() != seen or the timeout passed.
+  void wait(std::uint64_t seen, Duration timeout);
+
+ private:
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::uint64_t generation_ WEIR_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace weir::log

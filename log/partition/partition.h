@@ -1,0 +1,140 @@
+#pragma once
+
+#include "log/partition/durability.h"
+#include "log/partition/notifier.h"
+#include "log/record/batch_header.h"
+
+#include <weir/runtime/backend.h>
+#include <weir/runtime/clock.h>
+#include <weir/runtime/file_system.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weir::log {
+
+enum class DurabilityMode { kFsync, kMemory };  // weir.durability
+
+// The settings of a topic that its partitions act on. Names, defaults and ranges:
+// log/partition/topic_settings.h.
+struct PartitionSettings {
+  std::int64_t segment_bytes = 1LL << 30;
+  std::int64_t segment_ms = 7LL * 24 * 3600 * 1000;
+  std::int64_t segment_index_bytes = 10LL << 20;
+  std::int64_t index_interval_bytes = 4096;
+  std::int64_t max_message_bytes = 1048588;
+  TimestampType timestamp_type = TimestampType::kCreateTime;
+  std::int64_t timestamp_before_max_ms = INT64_MAX;
+  std::int64_t timestamp_after_max_ms = 3600LL * 1000;
+  DurabilityMode durability = DurabilityMode::kFsync;
+};
+
+// What a start found in one partition folder, for the line that reports it.
+struct RecoveryReport {
+  bool scanned = false;  // false after a clean close
+  std::uint64_t scanned_bytes = 0;
+  std::uint64_t truncated_bytes = 0;  // cut behind the last whole batch
+  Offset truncated_from = kNoOffset;  // first offset that is gone; kNoOffset when nothing was cut
+  std::uint32_t segments_removed = 0;
+  std::uint32_t indexes_rebuilt = 0;
+  std::string reason;  // why the tail was cut ("crc mismatch at position 8192 of ...log")
+};
+
+// One batch as it stands in the log.
+struct FetchedBatch {
+  SharedSlice bytes;
+  BatchHeader header;
+  bool verified = false;  // the CRC is known to be right (it came from this process's memory)
+};
+
+struct FetchResult {
+  std::vector<FetchedBatch> batches;
+  Offset next_offset;  // behind the last batch; `from` when there is none
+  Offset log_start;
+  Offset high_watermark;
+  Offset last_stable_offset;
+  LeaderEpoch leader_epoch;
+};
+
+// The ordered log of one partition: segments, indexes, epochs, high watermark. A replica in Kafka's
+// words; here it is always the leader.
+//
+// Threading: thread-safe. Appends of one partition are serialised; reads run beside them.
+// Bounds:    keeps the last appended batches in memory, at most `tail_cache_bytes`, so that a
+// reader at
+//            the tail gets the very buffer that was appended.
+class Partition : public DurableLog, public std::enable_shared_from_this<Partition> {
+ public:
+  struct Environment {
+    FileSystem& files;
+    const Clock& clock;
+    Durability* durability = nullptr;  // null: read only
+    std::size_t tail_cache_bytes = 4U << 20U;
+  };
+  struct OpenOptions {
+    TopicPartition name;
+    Uuid topic_id;
+    std::string path;  // the partition folder; made at the first append if absent
+    PartitionSettings settings;
+    Offset log_start;          // from log-start-offset-checkpoint; 0 if unknown
+    Offset recovery_point;     // everything below was synced; from recovery-point-offset-checkpoint
+    bool clean = false;        // trust sizes and indexes: no scan
+    LeaderEpoch leader_epoch;  // of the controller's metadata
+    bool read_only = false;    // writes nothing; high watermark comes from set_high_watermark()
+  };
+
+  // Opens or makes the log. An unclean start scans from the recovery point, cuts the tail behind
+  // the last whole batch, removes the segments behind it and rebuilds indexes; what is left is
+  // synced before anyone may read it (high watermark = log end). Errors: kIo, kUnsupported (magic 0
+  // and 1), kCorrupt (the folder holds what is no segment).
+  static Result<std::shared_ptr<Partition>> open(const Environment& environment,
+                                                 OpenOptions options);
+  ~Partition() override = default;
+
+  struct Appended {
+    Offset base_offset;
+    Offset next_offset;
+    LeaderEpoch leader_epoch;
+    Timestamp log_append_time = kNoTimestamp;  // LogAppendTime topics
+  };
+  // Appends one whole batch: validates it, assigns offsets, stamps epoch (and time), writes it. The
+  // buffer is stamped in place, so the caller must be its only owner; it is shared afterwards.
+  // Errors: kRecordTooLarge, kInvalidRecord, kInvalidTimestamp, kCorrupt: nothing was written.
+  //         kNoSpace: nothing was kept, retriable. kIo: the log refuses all further appends.
+  virtual Result<Appended> append(SharedBytes batch) = 0;
+
+  // Whole batches from the one that holds `from`, below the high watermark (`to_log_end`: below the
+  // log end, for internal readers). At least one batch if there is any, then up to `bytes_max`.
+  // Errors: kOffsetOutOfRange (names log start and end), kCorrupt (names file, position, offset),
+  // kIo.
+  virtual Result<FetchResult> read(Offset from, std::size_t bytes_max, bool to_log_end = false) = 0;
+
+  // First offset at or after `time` by record timestamps; nullopt when there is none.
+  virtual Result<std::optional<Offset>> offset_for_time(Timestamp time) = 0;
+  virtual std::optional<Offset> epoch_end_offset(LeaderEpoch epoch) const = 0;
+  virtual PartitionOffsets offsets() const = 0;
+
+  // Called by waiters: notified whenever the high watermark moves or the partition fails or closes.
+  virtual void add_waiter(std::shared_ptr<Notifier> waiter) = 0;
+  virtual void remove_waiter(const std::shared_ptr<Notifier>& waiter) = 0;
+
+  // Not ok after an I/O error poisoned the log, or after close.
+  virtual Status health() const = 0;
+  virtual const RecoveryReport& recovery() const = 0;
+  virtual const OpenOptions& options() const = 0;
+  // Raises the leader epoch; the next batch starts it. Writes leader-epoch-checkpoint.
+  virtual Status set_leader_epoch(LeaderEpoch epoch) = 0;
+  virtual void set_settings(const PartitionSettings& settings) = 0;
+  // Read-only partitions: what the holder published; also finds segments that were rolled since.
+  virtual Status refresh(Offset log_start, Offset high_watermark) = 0;
+  // Offset below which everything is synced.
+  virtual Offset recovery_point() const = 0;
+  // Syncs everything, cuts preallocation, writes indexes. No appends afterwards. Idempotent.
+  virtual Status close() = 0;
+  // Closes without a sync; for deletion. Open readers keep their data.
+  virtual void abandon() = 0;
+};
+
+}  // namespace weir::log

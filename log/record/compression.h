@@ -1,0 +1,14 @@
+#pragma once
+
+#include "log/record/batch_header.h"
+
+namespace weir::log {
+
+// Decompresses the records part of a batch. Framings as in reference K 3.4: gzip (concatenated
+// members too), snappy (xerial stream, or one raw block as librdkafka writes), lz4 frame (block
+// checksums checked, content checksum not, a second frame ignored), zstd frames.
+// Never allocates more than `bytes_max` plus a constant, whatever the input claims.
+// Errors: kCorrupt, kUnsupported (codec bits 5 to 7).
+Result<SharedBytes> decompress(std::uint8_t codec_bits, ByteView compressed, std::size_t bytes_max);
+
+}  // namespace weir::log

@@ -1,0 +1,215 @@
+#pragma once
+
+#include <weir/runtime/clock.h>
+#include <weir/runtime/record.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+// The port between programs and a log: our embedded log, memory (testing/memory_backend.h), later
+// our cluster and Apache Kafka. Four small interfaces; `apps` chooses the backend, nothing else
+// knows which it is.
+
+namespace weir {
+
+// Settings by Kafka's names ("cleanup.policy"), as text.
+using TopicConfig = std::map<std::string, std::string>;
+
+struct TopicSpec {
+  std::string name;
+  std::int32_t partitions = 1;
+  TopicConfig config;
+};
+
+struct TopicDescription {
+  std::string name;
+  Uuid id;  // zero when the backend has none
+  std::int32_t partitions = 0;
+  bool internal = false;
+  TopicConfig config;  // only what differs from the defaults
+};
+
+enum class OffsetSpec {
+  kEarliest,    // log start offset
+  kLatest,      // high watermark
+  kLastStable,  // last stable offset
+  kLogEnd,      // log end offset, also what is not acknowledged yet
+};
+
+struct PartitionOffsets {
+  Offset log_start;
+  Offset high_watermark;
+  Offset last_stable;
+  Offset log_end;
+  LeaderEpoch leader_epoch = kNoLeaderEpoch;
+};
+
+// Topics and what can be asked about their partitions. "Unknown" is std::nullopt: a backend may
+// lack topic ids, epochs or the tombstone horizon. Threading: thread-safe. Every call may block on
+// disk or network.
+class Admin {
+ public:
+  virtual ~Admin() = default;
+  // Durable when ok. Errors: kTopicExists, kInvalidTopic, kInvalidConfig, kReadOnly, kNoSpace.
+  virtual Result<TopicDescription> create_topic(const TopicSpec& spec) = 0;
+  virtual Result<std::vector<TopicDescription>> list_topics() = 0;
+  // Errors: kUnknownTopic.
+  virtual Result<TopicDescription> describe_topic(const std::string& name) = 0;
+  // Deletes the data and every group's offsets for it. Errors: kUnknownTopic.
+  virtual Status delete_topic(const std::string& name) = 0;
+  // Errors: kUnknownTopic.
+  virtual Result<PartitionOffsets> offsets(const TopicPartition& partition) = 0;
+  // First offset whose timestamp is at or after `time`; nullopt when there is none.
+  virtual Result<std::optional<Offset>> offset_for_time(const TopicPartition& partition,
+                                                        Timestamp time) = 0;
+  // End offset of the largest epoch <= `epoch`; nullopt when unknown (KIP-101).
+  virtual Result<std::optional<Offset>> epoch_end_offset(const TopicPartition& partition,
+                                                         LeaderEpoch epoch) = 0;
+  // Below this offset tombstones may have been cleaned away; nullopt when unknown.
+  virtual Result<std::optional<Offset>> tombstone_horizon(const TopicPartition& partition) = 0;
+  // Moves the log start offset up to `before`. Errors: kOffsetOutOfRange.
+  virtual Status delete_records(const TopicPartition& partition, Offset before) = 0;
+  virtual Status grow_topic(const std::string& name, std::int32_t partitions) = 0;
+};
+
+struct CommittedOffset {
+  Offset offset;  // next offset to read
+  LeaderEpoch leader_epoch = kNoLeaderEpoch;
+  std::string metadata;  // at most 4,096 bytes (Kafka offset.metadata.max.bytes)
+};
+
+// Opaque proof of membership, for transactions.
+struct GroupMetadata {
+  std::string group_id;
+  std::int32_t generation = -1;
+  std::string member_id;
+};
+
+// Called from Group::poll on the caller's thread.
+class GroupListener {
+ public:
+  virtual ~GroupListener() = default;
+  virtual void on_assigned(std::span<const TopicPartition> partitions) = 0;
+  virtual void on_revoked(std::span<const TopicPartition> partitions) = 0;
+  // Another member already owns them: commit nothing.
+  virtual void on_lost(std::span<const TopicPartition> partitions) = 0;
+};
+
+// Membership and committed offsets of one consumer group.
+// Threading: confined to one thread at a time.
+class Group {
+ public:
+  virtual ~Group() = default;
+  // `user_data` is opaque to the backend and travels with the subscription.
+  virtual Status join(std::vector<std::string> topics, std::string user_data,
+                      GroupListener& listener) = 0;
+  // Runs due callbacks. Returns at once when nothing is due.
+  virtual Status poll() = 0;
+  virtual Status leave() = 0;
+  // Durable when ok. All or nothing. Errors: kFenced, kNoSpace, kIo, kUnknownTopic.
+  virtual Status commit(std::span<const std::pair<TopicPartition, CommittedOffset>> offsets) = 0;
+  // In the order asked; nullopt where nothing was committed.
+  virtual Result<std::vector<std::optional<CommittedOffset>>> committed(
+      std::span<const TopicPartition> partitions) = 0;
+  virtual GroupMetadata metadata() const = 0;
+};
+
+// Reads partitions that the caller chose.
+// Threading: confined to one thread at a time, except wakeup().
+class RecordSource {
+ public:
+  virtual ~RecordSource() = default;
+  // Replaces the assignment; index i of `partitions` names the partition from now on. A topic that
+  // does not exist yet is no error: it stays silent until it is made. Positions start unset:
+  // seek().
+  virtual Status assign(std::vector<TopicPartition> partitions) = 0;
+  virtual Status seek(std::uint32_t assignment, Offset offset) = 0;
+  // Next offset to fetch.
+  virtual Offset position(std::uint32_t assignment) const = 0;
+  // Paused partitions return no blocks; what was fetched is not lost.
+  virtual void pause(std::uint32_t assignment) = 0;
+  virtual void resume(std::uint32_t assignment) = 0;
+  // Whole batches below the high watermark (read_committed: below the last stable offset), round
+  // robin over partitions, at most about SourceOptions::poll_bytes_max. Waits up to `timeout` for
+  // the first; empty when none came. Blocks stay valid as long as the caller keeps them.
+  virtual Result<std::vector<RecordBlock>> poll(Duration timeout) = 0;
+  // Makes the present or next poll() return at once. Thread-safe.
+  virtual void wakeup() = 0;
+};
+
+using SinkTopic = std::uint32_t;  // handle of an opened topic
+
+struct SinkTopicInfo {
+  SinkTopic handle = 0;
+  std::int32_t partitions = 0;
+  Uuid id;
+};
+
+struct FlushedPartition {
+  SinkTopic topic = 0;
+  PartitionId partition;
+  Offset end_offset;  // behind the last record sent
+  LeaderEpoch leader_epoch = kNoLeaderEpoch;
+};
+
+enum class TransactionOutcome { kCommitted, kAborted, kFenced, kUnknown };
+
+// Writes records. Records of one partition keep the order of the sends.
+// Threading: confined to one thread at a time.
+class RecordSink {
+ public:
+  virtual ~RecordSink() = default;
+  // Errors: kUnknownTopic.
+  virtual Result<SinkTopicInfo> open_topic(const std::string& name) = 0;
+  // Encodes the records into the partition's open batch; the bytes may be reused on return. Blocks
+  // while the sink's buffer is full (buffer.memory), at most max.block.ms, then kTimedOut.
+  // Errors: kRecordTooLarge (that record and those behind it were not taken), kIo, kNoSpace,
+  // kUnknownTopic (deleted meanwhile). A failed append is reported by the next call, at the latest
+  // by flush().
+  virtual Status send(SinkTopic topic, PartitionId partition,
+                      std::span<const RecordRef> records) = 0;
+  // Sends open batches and waits until all that was sent is acknowledged (acks=all: below the high
+  // watermark). Reports the partitions that were written since the last flush().
+  virtual Result<std::vector<FlushedPartition>> flush() = 0;
+
+  // One open transaction per sink. A backend without transactions answers kUnsupported.
+  virtual Status begin() = 0;
+  virtual Status send_offsets(std::span<const std::pair<TopicPartition, CommittedOffset>> offsets,
+                              const GroupMetadata& group) = 0;
+  virtual Result<TransactionOutcome> end(bool commit) = 0;
+};
+
+struct SourceOptions {
+  std::size_t poll_bytes_max = 1U << 20U;
+  std::size_t partition_bytes_max = 1U << 20U;  // max.partition.fetch.bytes
+  bool read_committed = false;
+  // Verify CRCs of what comes from disk (check.crcs).
+  bool check_crcs = true;
+};
+
+struct SinkOptions {
+  std::string client_id;
+  std::size_t batch_bytes = 64U << 10U;           // batch.size
+  std::size_t buffer_bytes_max = 32U << 20U;      // buffer.memory
+  Duration block_max = std::chrono::seconds(60);  // max.block.ms
+  bool acks_all = true;                           // false: acks=1, acknowledged by the append
+  std::string transactional_id;                   // empty: none
+};
+
+// A log, whichever. Threading: thread-safe. Outlives what it made.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual Admin& admin() = 0;
+  virtual Result<std::unique_ptr<RecordSource>> make_source(const SourceOptions& options) = 0;
+  virtual Result<std::unique_ptr<RecordSink>> make_sink(const SinkOptions& options) = 0;
+  virtual Result<std::unique_ptr<Group>> make_group(const std::string& group_id) = 0;
+};
+
+}  // namespace weir

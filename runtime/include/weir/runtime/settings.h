@@ -1,0 +1,94 @@
+#pragma once
+
+#include <weir/runtime/result.h>
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+// Settings are a plain struct per part plus one table of Property: Kafka's name where Kafka has
+// one, default (the struct's own), range and a line of documentation. Read once at start; all
+// mistakes are reported together, unknown keys with the nearest valid name.
+
+namespace weir {
+
+template <class Struct>
+struct Property {
+  std::string_view name;
+  std::variant<std::int64_t Struct::*, bool Struct::*, std::string Struct::*> member;
+  std::int64_t min = INT64_MIN;  // numbers only, inclusive
+  std::int64_t max = INT64_MAX;
+  // std::string only: comma-separated legal values; empty allows any.
+  std::string_view one_of;
+  std::string_view doc;
+};
+
+namespace internal {
+// The untyped half, compiled once.
+struct SettingProblem {
+  std::string text;
+};
+std::vector<std::string> unknown_key_problems(const std::map<std::string, std::string>& given,
+                                              std::span<const std::string_view> known);
+Result<std::int64_t> parse_number(std::string_view name, std::string_view text, std::int64_t min,
+                                  std::int64_t max);
+Result<bool> parse_flag(std::string_view name, std::string_view text);
+Status check_choice(std::string_view name, std::string_view text, std::string_view one_of);
+// kInvalidConfig with one problem a line. Requires: !problems.empty().
+Error settings_error(std::string_view part, const std::vector<std::string>& problems);
+}  // namespace internal
+
+// Edit distance based suggestion; empty when nothing is near. For settings, commands and topics.
+std::string nearest_name(std::string_view name, std::span<const std::string_view> candidates);
+
+// Reads `given` over the defaults in `settings`. `part` names the object in messages ("topic
+// orders"). Errors: kInvalidConfig that lists every unknown key and bad value.
+template <class Struct>
+Result<Struct> parse_settings(std::string_view part, std::span<const Property<Struct>> properties,
+                              const std::map<std::string, std::string>& given,
+                              Struct settings = {}) {
+  std::vector<std::string_view> known;
+  for (const Property<Struct>& property : properties) {
+    known.push_back(property.name);
+  }
+  std::vector<std::string> problems = internal::unknown_key_problems(given, known);
+  for (const Property<Struct>& property : properties) {
+    const auto found = given.find(std::string(property.name));
+    if (found == given.end()) {
+      continue;
+    }
+    Status read;
+    if (const auto* number = std::get_if<std::int64_t Struct::*>(&property.member)) {
+      Result<std::int64_t> value =
+          internal::parse_number(property.name, found->second, property.min, property.max);
+      if (value.ok()) {
+        settings.** number = *value;
+      }
+      read = value.status();
+    } else if (const auto* flag = std::get_if<bool Struct::*>(&property.member)) {
+      Result<bool> value = internal::parse_flag(property.name, found->second);
+      if (value.ok()) {
+        settings.** flag = *value;
+      }
+      read = value.status();
+    } else {
+      read = internal::check_choice(property.name, found->second, property.one_of);
+      if (read.ok()) {
+        settings.*std::get<std::string Struct::*>(property.member) = found->second;
+      }
+    }
+    if (!read.ok()) {
+      problems.push_back(read.error().message());
+    }
+  }
+  if (!problems.empty()) {
+    return internal::settings_error(part, problems);
+  }
+  return settings;
+}
+
+}  // namespace weir
