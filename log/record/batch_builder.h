@@ -25,10 +25,11 @@ class BatchBuilder {
 
   // False when the record does not fit behind those that are there; nothing was written then.
   // A record.timestamp of kNoTimestamp is written as it is: stamp it before.
+  // Requires: batch_size_of(record) < 2^31; max.request.size is judged before.
   bool append(const RecordRef& record);
   bool empty() const { return count_ == 0; }
   std::int32_t count() const { return count_; }
-  // Bytes so far, header included.
+  // Bytes so far, header included: 61 when empty.
   std::size_t size_bytes() const { return used_; }
 
   struct Producer {
@@ -45,9 +46,13 @@ class BatchBuilder {
   static std::size_t batch_size_of(const RecordRef& record);
 
  private:
+  bool make_room(const RecordRef& record);
+  void write(const RecordRef& record);
+
   SharedBytes buffer_;
   std::size_t batch_bytes_;
-  std::size_t used_ = 0;
+  std::size_t limit_ = 0;  // min(batch_bytes_, capacity), 0 without a buffer
+  std::size_t used_ = kBatchHeaderBytes;
   std::int32_t count_ = 0;
   Timestamp base_timestamp_ = 0;
   Timestamp max_timestamp_ = 0;

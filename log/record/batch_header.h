@@ -43,8 +43,9 @@ struct BatchHeader {
   std::size_t size_bytes() const {
     return kBatchLengthEnd + static_cast<std::size_t>(batch_length);
   }
-  Offset last_offset() const { return base_offset.plus(last_offset_delta); }
-  Offset next_offset() const { return last_offset().next(); }
+  // Wrap as Java's do: a hostile base offset near 2^63 is no undefined behaviour.
+  Offset last_offset() const { return wrapping_plus(last_offset_delta); }
+  Offset next_offset() const { return wrapping_plus(std::int64_t{last_offset_delta} + 1); }
   std::uint8_t codec_bits() const { return static_cast<std::uint8_t>(attributes & 0x07); }
   TimestampType timestamp_type() const {
     return (attributes & 0x08) != 0 ? TimestampType::kLogAppendTime : TimestampType::kCreateTime;
@@ -52,6 +53,12 @@ struct BatchHeader {
   bool is_transactional() const { return (attributes & 0x10) != 0; }
   bool is_control() const { return (attributes & 0x20) != 0; }
   bool has_delete_horizon() const { return (attributes & 0x40) != 0; }
+
+ private:
+  Offset wrapping_plus(std::int64_t delta) const {
+    return Offset(static_cast<std::int64_t>(static_cast<std::uint64_t>(base_offset.value()) +
+                                            static_cast<std::uint64_t>(delta)));
+  }
 };
 
 // Reads the fields and checks what can be checked without the rest: magic 2 and a batchLength of at
@@ -64,6 +71,11 @@ Result<BatchHeader> read_batch_header(ByteView bytes, std::size_t batch_bytes_ma
 // lastOffsetDelta not negative.
 // Errors: kCorrupt, kUnsupported.
 Result<BatchHeader> verify_batch(ByteView batch);
+
+// Writes the 61 bytes with header.crc as it is. Requires: room for kBatchHeaderBytes at `out`.
+void write_batch_header(char* out, const BatchHeader& header);
+// Computes and writes the CRC of a whole batch. Requires: batch_size >= kBatchHeaderBytes.
+void stamp_crc(char* batch, std::size_t batch_size);
 
 // Stamps the fields outside the CRC into a batch in place. Requires: batch_size >=
 // kBatchHeaderBytes.
