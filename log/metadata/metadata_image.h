@@ -1,0 +1,42 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <weir/runtime/backend.h>
+
+#include "log/metadata/metadata_records.h"
+
+namespace weir::log {
+
+struct TopicImage {
+  std::string name;
+  Uuid id;
+  TopicConfig config;
+  std::vector<LeaderEpoch> leader_epochs;  // one a partition, in order
+};
+
+// What the metadata log says so far. Pure: records in, state out.
+// Threading: confined to its owner.
+class MetadataImage {
+ public:
+  // Errors: kCorrupt when the record contradicts what came before (a partition of no topic).
+  Status apply(const MetadataRecord& record);
+
+  const TopicImage* find(const std::string& name) const;
+  const TopicImage* find(const Uuid& id) const;
+  const std::map<std::string, TopicImage>& topics() const { return topics_; }
+  // Whether a topic with this id existed and was removed: its folders are garbage.
+  bool was_removed(const Uuid& id) const { return removed_.contains(id); }
+
+ private:
+  std::map<std::string, TopicImage> topics_;
+  std::unordered_map<Uuid, std::string> names_;
+  std::map<std::string, TopicConfig> early_configs_;  // settings that came before their topic
+  std::set<Uuid> removed_;
+};
+
+}  // namespace weir::log

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <weir/runtime/bytes.h>
+#include <weir/runtime/result.h>
+#include <weir/runtime/types.h>
+
+namespace weir::log {
+
+// The records of `__cluster_metadata-0` that one directory writes and understands. Value of a record:
+// uvarint frame version 1, uvarint type, uvarint version, body (docs/formats/metadata_log.md).
+// Field names are Kafka's (metadata/src/main/resources/common/metadata/*.json).
+
+struct TopicMetadataRecord {  // type 2
+  std::string name;
+  Uuid topic_id;
+};
+struct PartitionMetadataRecord {  // type 3, written as version 1
+  PartitionId partition_id;
+  Uuid topic_id;
+  std::int32_t leader = 0;
+  LeaderEpoch leader_epoch;
+  std::int32_t partition_epoch = 0;
+  Uuid directory;  // of the one replica
+};
+struct ConfigMetadataRecord {  // type 4
+  static constexpr std::int8_t kTopicResource = 2;
+  std::int8_t resource_type = kTopicResource;
+  std::string resource_name;
+  std::string name;
+  std::optional<std::string> value;  // nullopt deletes
+};
+struct PartitionChangeMetadataRecord {  // type 5: a new reign of the leader raises its epoch by one
+  PartitionId partition_id;
+  Uuid topic_id;
+  std::optional<std::int32_t> leader;
+};
+struct RemoveTopicMetadataRecord {  // type 9
+  Uuid topic_id;
+};
+struct FeatureLevelMetadataRecord {  // type 12
+  std::string name;
+  std::int16_t level = 0;
+};
+struct OtherMetadataRecord {  // understood by nobody here, kept in the log
+  std::uint32_t type = 0;
+};
+
+using MetadataRecord =
+    std::variant<TopicMetadataRecord, PartitionMetadataRecord, ConfigMetadataRecord,
+                 PartitionChangeMetadataRecord, RemoveTopicMetadataRecord, FeatureLevelMetadataRecord,
+                 OtherMetadataRecord>;
+
+// The value of a record in the log. Requires: not an OtherMetadataRecord.
+std::string encode_metadata_record(const MetadataRecord& record);
+// Errors: kCorrupt (too short, wrong frame), kUnsupported (frame version).
+Result<MetadataRecord> decode_metadata_record(ByteView value);
+
+}  // namespace weir::log

@@ -1,0 +1,97 @@
+#include "log/partition/watermarks.h"
+
+#include <cstring>
+
+#include <fmt/core.h>
+
+namespace weir::log {
+namespace {
+
+constexpr std::string_view kMagic = "WEIRWM01";
+constexpr std::size_t kHeaderBytes = 64;
+constexpr std::size_t kSlots = 65'536;
+constexpr std::size_t kFileBytes = kHeaderBytes + kSlots * sizeof(WatermarkSlot);
+constexpr std::uint32_t kFree = 0;
+constexpr std::uint32_t kUsed = 1;
+constexpr std::uint32_t kReleased = 2;  // keeps the chain of used slots unbroken for readers
+
+bool names(const WatermarkSlot& slot, const Uuid& topic_id, PartitionId partition) {
+  return slot.partition == partition.value() &&
+         std::memcmp(slot.topic_id, topic_id.bytes.data(), topic_id.bytes.size()) == 0;
+}
+
+}  // namespace
+
+WatermarkSlot* Watermarks::slots() const {
+  return reinterpret_cast<WatermarkSlot*>(mapping_->data() + kHeaderBytes);
+}
+
+Result<std::unique_ptr<Watermarks>> Watermarks::create(FileSystem& files, const std::string& path) {
+  // A new file, so that readers of the old one keep a consistent view of it.
+  const std::string fresh = path + ".tmp";
+  if (path_exists(files, fresh)) {
+    WEIR_TRY(files.remove_file(fresh));
+  }
+  WEIR_TRY_ASSIGN(std::unique_ptr<SharedMapping> mapping, files.map(fresh, kFileBytes, true));
+  std::memcpy(mapping->data(), kMagic.data(), kMagic.size());
+  WEIR_TRY(files.rename(fresh, path));
+  return std::unique_ptr<Watermarks>(new Watermarks(std::move(mapping)));
+}
+
+Result<std::unique_ptr<Watermarks>> Watermarks::open(FileSystem& files, const std::string& path) {
+  WEIR_TRY_ASSIGN(std::unique_ptr<SharedMapping> mapping, files.map(path, kFileBytes, false));
+  if (std::memcmp(mapping->data(), kMagic.data(), kMagic.size()) != 0) {
+    return Error(Errc::kCorrupt, fmt::format("{} does not start with {}", path, kMagic));
+  }
+  return std::unique_ptr<Watermarks>(new Watermarks(std::move(mapping)));
+}
+
+WatermarkSlot* Watermarks::claim(const Uuid& topic_id, PartitionId partition) {
+  const MutexLock lock(mutex_);
+  WatermarkSlot* slot = nullptr;
+  if (!released_.empty()) {
+    slot = released_.back();
+    released_.pop_back();
+  } else if (used_ < kSlots) {
+    slot = &slots()[used_++];
+    slot->state.store(kReleased, std::memory_order_release);
+  } else {
+    return nullptr;
+  }
+  std::memcpy(slot->topic_id, topic_id.bytes.data(), topic_id.bytes.size());
+  slot->partition = partition.value();
+  return slot;
+}
+
+void Watermarks::activate(WatermarkSlot* slot) {
+  if (slot != nullptr) {
+    slot->state.store(kUsed, std::memory_order_release);
+  }
+}
+
+void Watermarks::release(WatermarkSlot* slot) {
+  if (slot == nullptr) {
+    return;
+  }
+  slot->state.store(kReleased, std::memory_order_release);
+  const MutexLock lock(mutex_);
+  released_.push_back(slot);
+}
+
+std::optional<Watermarks::Published> Watermarks::find(const Uuid& topic_id, PartitionId partition) const {
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    const WatermarkSlot& slot = slots()[i];
+    const std::uint32_t state = slot.state.load(std::memory_order_acquire);
+    if (state == kFree) {
+      return std::nullopt;
+    }
+    if (state == kUsed && names(slot, topic_id, partition)) {
+      return Published{Offset(slot.log_start.load(std::memory_order_acquire)),
+                       Offset(slot.high_watermark.load(std::memory_order_acquire)),
+                       Offset(slot.last_stable.load(std::memory_order_acquire))};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace weir::log
