@@ -2,7 +2,7 @@
 add_library(weir_warnings INTERFACE)
 target_compile_options(weir_warnings INTERFACE $<BUILD_INTERFACE:
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Wold-style-cast
-  -Wcast-align -Woverloaded-virtual -Wformat=2 -Wimplicit-fallthrough -Wextra-semi -Wsuggest-override
+  -Wcast-align -Woverloaded-virtual -Wformat=2 -Wno-missing-field-initializers -Wimplicit-fallthrough -Wextra-semi -Wsuggest-override
   $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wduplicated-branches -Wlogical-op>
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety -Werror=thread-safety>
   $<$<BOOL:${WEIR_WERROR}>:-Werror>>)

@@ -15,6 +15,8 @@
 
 namespace weir::log {
 
+struct WatermarkSlot;  // log/partition/watermarks.h
+
 enum class DurabilityMode { kFsync, kMemory };  // weir.durability
 
 // The settings of a topic that its partitions act on. Names, defaults and ranges:
@@ -83,6 +85,8 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
     bool clean = false;        // trust sizes and indexes: no scan
     LeaderEpoch leader_epoch;  // of the controller's metadata
     bool read_only = false;    // writes nothing; high watermark comes from set_high_watermark()
+    // Published on every move of log start or high watermark (watermark->publish()); null: nowhere.
+    WatermarkSlot* watermark = nullptr;
   };
 
   // Opens or makes the log. An unclean start scans from the recovery point, cuts the tail behind
