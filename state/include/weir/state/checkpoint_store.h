@@ -1,15 +1,15 @@
 #pragma once
 
+#include <weir/runtime/bytes.h>
+#include <weir/runtime/file_system.h>
+#include <weir/runtime/result.h>
+#include <weir/runtime/types.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <weir/runtime/bytes.h>
-#include <weir/runtime/file_system.h>
-#include <weir/runtime/result.h>
-#include <weir/runtime/types.h>
 
 namespace weir::state {
 
@@ -40,7 +40,8 @@ class CheckpointIterator {
 };
 
 // Port: the durable table behind one store partition. RocksDB (a column family), and memory.
-// A change and the position it belongs to become visible together or not at all, also after a crash.
+// A change and the position it belongs to become visible together or not at all, also after a
+// crash.
 //
 // Threading: reads are thread-safe; ingest/write/clear one at a time, beside reads.
 class CheckpointStore {
@@ -55,8 +56,8 @@ class CheckpointStore {
   // [from, to) in byte order; no `to`: to the end.
   virtual Result<std::unique_ptr<CheckpointIterator>> scan(ByteView from,
                                                            std::optional<ByteView> to) = 0;
-  // Builds SST files from strictly ascending keys and ingests them with the position. `next` returns
-  // false at the end. Durable when ok. For checkpoints.
+  // Builds SST files from strictly ascending keys and ingests them with the position. `next`
+  // returns false at the end. Durable when ok. For checkpoints.
   virtual Status ingest(const std::function<bool(StoreChange&)>& next,
                         const StorePosition& position) = 0;
   // One WriteBatch with the position; durable after flush() (there is no log: the changelog is it).
@@ -80,10 +81,12 @@ class CheckpointDatabase {
 };
 
 struct CheckpointDatabaseOptions {
-  bool read_only = false;  // beside a running owner: the last whole checkpoint, kept while it is open
+  bool read_only =
+      false;  // beside a running owner: the last whole checkpoint, kept while it is open
   std::size_t block_cache_bytes = 32U << 20U;
 };
-// RocksDB in the folder `path`, on `files` (which outlives it). Errors: kLocked, kCorrupt, kIo, kNotFound.
+// RocksDB in the folder `path`, on `files` (which outlives it). Errors: kLocked, kCorrupt, kIo,
+// kNotFound.
 Result<std::unique_ptr<CheckpointDatabase>> open_rocksdb_checkpoints(
     FileSystem& files, const std::string& path, const CheckpointDatabaseOptions& options);
 // The in-memory twin; survives only as long as it lives.

@@ -1,14 +1,14 @@
 #pragma once
 
+#include <weir/runtime/bytes.h>
+#include <weir/runtime/result.h>
+
 #include <bit>
 #include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include <weir/runtime/bytes.h>
-#include <weir/runtime/result.h>
 
 namespace weir {
 
