@@ -41,9 +41,11 @@ function(weir_tests folder)
   string(REPLACE "/" "_" program ${folder}_tests)
   add_executable(${program} ${sources})
   target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_compile_definitions(${program} PRIVATE WEIR_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data"
-                                                WEIR_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
-  target_link_libraries(${program} PRIVATE ${arg_DEPENDS} weir_warnings GTest::gmock GTest::gtest_main)
-  target_precompile_headers(${program} PRIVATE <gtest/gtest.h> <gmock/gmock.h>)
-  gtest_discover_tests(${program} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
+  # Relative to the project's root, where tests/support/test_main.cc goes before any test.
+  file(RELATIVE_PATH bin_dir ${PROJECT_SOURCE_DIR} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  target_compile_definitions(${program} PRIVATE WEIR_TEST_DATA="tests/data" WEIR_BIN_DIR="${bin_dir}")
+  target_link_libraries(${program} PRIVATE ${arg_DEPENDS} weir_warnings weir_test_main)
+  target_precompile_headers(${program} REUSE_FROM weir_test_main)
+  gtest_discover_tests(${program} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 60
+                       PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
 endfunction()
