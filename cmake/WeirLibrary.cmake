@@ -27,8 +27,8 @@ function(weir_library name)
   foreach(dependency IN LISTS arg_DEPENDS)
     target_link_libraries(weir_${name} PUBLIC weir::${dependency})
   endforeach()
-  target_link_libraries(weir_${name} PUBLIC ${arg_LINK_PUBLIC} PRIVATE ${arg_LINK_PRIVATE} weir_warnings)
-  install(TARGETS weir_${name} weir_warnings EXPORT weirTargets FILE_SET HEADERS)
+  target_link_libraries(weir_${name} PUBLIC ${arg_LINK_PUBLIC} PRIVATE ${arg_LINK_PRIVATE} $<BUILD_INTERFACE:weir_warnings>)
+  install(TARGETS weir_${name} EXPORT weirTargets FILE_SET HEADERS)
 endfunction()
 
 # weir_tests(FOLDER DEPENDS target...): one test program from every *_test.cc below tests/FOLDER.
