@@ -1,8 +1,8 @@
 #include "log/coordinator/offsets_codec.h"
 
-#include <fmt/core.h>
-
 #include "log/record/wire.h"
+
+#include <fmt/core.h>
 
 namespace weir::log {
 namespace {
@@ -13,7 +13,9 @@ constexpr std::int16_t kOffsetValueVersion = 4;
 constexpr std::int16_t kGroupValueVersion = 3;
 
 // One UTF-16 code unit of Java's hash.
-std::uint32_t hash_step(std::uint32_t hash, std::uint32_t unit) { return hash * 31U + unit; }
+std::uint32_t hash_step(std::uint32_t hash, std::uint32_t unit) {
+  return hash * 31U + unit;
+}
 
 // Next code point of UTF-8; malformed bytes give U+FFFD one by one, as Java's decoder does.
 std::uint32_t next_code_point(std::string_view text, std::size_t& at) {
@@ -91,12 +93,12 @@ std::string encode_group_key(const std::string& group) {
 std::string encode_empty_group_value(Timestamp now) {
   WireWriter out;
   out.integer(kGroupValueVersion);
-  out.string("");                          // protocolType
-  out.integer(std::int32_t{0});            // generation
-  out.integer(std::int16_t{-1});           // protocol: null
-  out.integer(std::int16_t{-1});           // leader: null
-  out.integer(now);                        // currentStateTimestamp
-  out.integer(std::int32_t{0});            // members
+  out.string("");                 // protocolType
+  out.integer(std::int32_t{0});   // generation
+  out.integer(std::int16_t{-1});  // protocol: null
+  out.integer(std::int16_t{-1});  // leader: null
+  out.integer(now);               // currentStateTimestamp
+  out.integer(std::int32_t{0});   // members
   return out.take();
 }
 
@@ -123,8 +125,9 @@ Result<OffsetValue> decode_offset_value(ByteView value) {
   WireReader in(value);
   const auto version = in.integer<std::int16_t>();
   if (in.ok() && (version < 0 || version > kOffsetValueVersion)) {
-    return Error(Errc::kUnsupported, fmt::format("offset commit of version {}, this program reads 0 to {}",
-                                                 version, kOffsetValueVersion));
+    return Error(Errc::kUnsupported,
+                 fmt::format("offset commit of version {}, this program reads 0 to {}", version,
+                             kOffsetValueVersion));
   }
   OffsetValue result;
   result.committed.offset = Offset(in.integer<std::int64_t>());

@@ -21,8 +21,8 @@ Status MetadataImage::apply(const MetadataRecord& record) {
       return {};
     }
     const auto found = topics_.find(config->resource_name);
-    TopicConfig& target = found != topics_.end() ? found->second.config
-                                                 : early_configs_[config->resource_name];
+    TopicConfig& target =
+        found != topics_.end() ? found->second.config : early_configs_[config->resource_name];
     if (config->value) {
       target[config->name] = *config->value;
     } else {
@@ -46,15 +46,17 @@ Status MetadataImage::apply(const MetadataRecord& record) {
   const PartitionId index = partition != nullptr ? partition->partition_id : change->partition_id;
   const auto name = names_.find(id);
   if (name == names_.end() || index.value() < 0) {
-    return Error(Errc::kCorrupt, fmt::format("metadata names partition {} of the unknown topic id {}",
-                                             index.value(), id.to_string()));
+    return Error(Errc::kCorrupt,
+                 fmt::format("metadata names partition {} of the unknown topic id {}",
+                             index.value(), id.to_string()));
   }
   std::vector<LeaderEpoch>& epochs = topics_[name->second].leader_epochs;
   const auto slot = static_cast<std::size_t>(index.value());
   if (partition != nullptr) {
     if (slot > epochs.size()) {
-      return Error(Errc::kCorrupt, fmt::format("metadata skips partitions of topic {}: {} follows {}",
-                                               name->second, slot, epochs.size()));
+      return Error(Errc::kCorrupt,
+                   fmt::format("metadata skips partitions of topic {}: {} follows {}", name->second,
+                               slot, epochs.size()));
     }
     if (slot == epochs.size()) {
       epochs.push_back(partition->leader_epoch);
@@ -64,8 +66,9 @@ Status MetadataImage::apply(const MetadataRecord& record) {
     return {};
   }
   if (slot >= epochs.size()) {
-    return Error(Errc::kCorrupt, fmt::format("metadata changes partition {} of topic {}, which has {}",
-                                             slot, name->second, epochs.size()));
+    return Error(Errc::kCorrupt,
+                 fmt::format("metadata changes partition {} of topic {}, which has {}", slot,
+                             name->second, epochs.size()));
   }
   if (change->leader) {
     epochs[slot] = epochs[slot].next();

@@ -1,14 +1,14 @@
 #pragma once
 
+#include "log/metadata/metadata_records.h"
+
+#include <weir/runtime/backend.h>
+
 #include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
-
-#include <weir/runtime/backend.h>
-
-#include "log/metadata/metadata_records.h"
 
 namespace weir::log {
 

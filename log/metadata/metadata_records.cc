@@ -1,8 +1,8 @@
 #include "log/metadata/metadata_records.h"
 
-#include <fmt/core.h>
-
 #include "log/record/wire.h"
+
+#include <fmt/core.h>
 
 namespace weir::log {
 namespace {

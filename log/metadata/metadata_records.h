@@ -1,20 +1,21 @@
 #pragma once
 
+#include <weir/runtime/bytes.h>
+#include <weir/runtime/result.h>
+#include <weir/runtime/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include <weir/runtime/bytes.h>
-#include <weir/runtime/result.h>
-#include <weir/runtime/types.h>
-
 namespace weir::log {
 
-// The records of `__cluster_metadata-0` that one directory writes and understands. Value of a record:
-// uvarint frame version 1, uvarint type, uvarint version, body (docs/formats/metadata_log.md).
-// Field names are Kafka's (metadata/src/main/resources/common/metadata/*.json).
+// The records of `__cluster_metadata-0` that one directory writes and understands. Value of a
+// record: uvarint frame version 1, uvarint type, uvarint version, body
+// (docs/formats/metadata_log.md). Field names are Kafka's
+// (metadata/src/main/resources/common/metadata/*.json).
 
 struct TopicMetadataRecord {  // type 2
   std::string name;
@@ -53,8 +54,8 @@ struct OtherMetadataRecord {  // understood by nobody here, kept in the log
 
 using MetadataRecord =
     std::variant<TopicMetadataRecord, PartitionMetadataRecord, ConfigMetadataRecord,
-                 PartitionChangeMetadataRecord, RemoveTopicMetadataRecord, FeatureLevelMetadataRecord,
-                 OtherMetadataRecord>;
+                 PartitionChangeMetadataRecord, RemoveTopicMetadataRecord,
+                 FeatureLevelMetadataRecord, OtherMetadataRecord>;
 
 // The value of a record in the log. Requires: not an OtherMetadataRecord.
 std::string encode_metadata_record(const MetadataRecord& record);

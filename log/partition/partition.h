@@ -33,6 +33,10 @@ struct PartitionSettings {
   DurabilityMode durability = DurabilityMode::kFsync;
 };
 
+// Who appends (org.apache.kafka.storage.internals.log.AppendOrigin): only the log itself writes
+// control batches.
+enum class AppendOrigin { kClient, kCoordinator };
+
 // What a start found in one partition folder, for the line that reports it.
 struct RecoveryReport {
   bool scanned = false;  // false after a clean close
@@ -107,7 +111,8 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
   // buffer is stamped in place, so the caller must be its only owner; it is shared afterwards.
   // Errors: kRecordTooLarge, kInvalidRecord, kInvalidTimestamp, kCorrupt: nothing was written.
   //         kNoSpace: nothing was kept, retriable. kIo: the log refuses all further appends.
-  virtual Result<Appended> append(SharedBytes batch) = 0;
+  virtual Result<Appended> append(SharedBytes batch,
+                                  AppendOrigin origin = AppendOrigin::kClient) = 0;
 
   // Whole batches from the one that holds `from`, below the high watermark (`to_log_end`: below the
   // log end, for internal readers). At least one batch if there is any, then up to `bytes_max`.

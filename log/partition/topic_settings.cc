@@ -1,8 +1,8 @@
 #include "log/partition/topic_settings.h"
 
-#include <array>
-
 #include <fmt/core.h>
+
+#include <array>
 
 namespace weir::log {
 namespace {
@@ -13,64 +13,115 @@ using S = TopicSettings;
 constexpr std::int64_t kMaxInt = INT32_MAX;
 
 const std::array kProperties{
-    P{.name = "cleanup.policy", .member = &S::cleanup_policy,
+    P{.name = "cleanup.policy",
+      .member = &S::cleanup_policy,
       .one_of = "delete,compact,compact+delete",
       .doc = "What happens to old segments: delete, compact, or both."},
-    P{.name = "compression.type", .member = &S::compression_type,
+    P{.name = "compression.type",
+      .member = &S::compression_type,
       .one_of = "producer,uncompressed,gzip,snappy,lz4,zstd",
       .doc = "Codec of stored batches; producer keeps the bytes as they came."},
-    P{.name = "delete.retention.ms", .member = &S::delete_retention_ms, .min = 0,
+    P{.name = "delete.retention.ms",
+      .member = &S::delete_retention_ms,
+      .min = 0,
       .doc = "How long tombstones stay in a compacted topic."},
-    P{.name = "file.delete.delay.ms", .member = &S::file_delete_delay_ms, .min = 0,
+    P{.name = "file.delete.delay.ms",
+      .member = &S::file_delete_delay_ms,
+      .min = 0,
       .doc = "Wait before a deleted file is removed."},
-    P{.name = "flush.messages", .member = &S::flush_messages, .min = 1,
+    P{.name = "flush.messages",
+      .member = &S::flush_messages,
+      .min = 1,
       .doc = "Kafka's forced sync by count; weir.durability decides here."},
-    P{.name = "flush.ms", .member = &S::flush_ms, .min = 0,
+    P{.name = "flush.ms",
+      .member = &S::flush_ms,
+      .min = 0,
       .doc = "Kafka's forced sync by time; weir.durability decides here."},
-    P{.name = "index.interval.bytes", .member = &S::index_interval_bytes, .min = 0, .max = kMaxInt,
+    P{.name = "index.interval.bytes",
+      .member = &S::index_interval_bytes,
+      .min = 0,
+      .max = kMaxInt,
       .doc = "Appended bytes between two index entries."},
-    P{.name = "max.compaction.lag.ms", .member = &S::max_compaction_lag_ms, .min = 1,
+    P{.name = "max.compaction.lag.ms",
+      .member = &S::max_compaction_lag_ms,
+      .min = 1,
       .doc = "Longest time a record stays uncompacted."},
-    P{.name = "max.message.bytes", .member = &S::max_message_bytes, .min = 0, .max = kMaxInt,
+    P{.name = "max.message.bytes",
+      .member = &S::max_message_bytes,
+      .min = 0,
+      .max = kMaxInt,
       .doc = "Largest record batch."},
-    P{.name = "message.timestamp.after.max.ms", .member = &S::message_timestamp_after_max_ms, .min = 0,
+    P{.name = "message.timestamp.after.max.ms",
+      .member = &S::message_timestamp_after_max_ms,
+      .min = 0,
       .doc = "How far a record's timestamp may lie in the future."},
-    P{.name = "message.timestamp.before.max.ms", .member = &S::message_timestamp_before_max_ms, .min = 0,
+    P{.name = "message.timestamp.before.max.ms",
+      .member = &S::message_timestamp_before_max_ms,
+      .min = 0,
       .doc = "How far a record's timestamp may lie in the past."},
-    P{.name = "message.timestamp.type", .member = &S::message_timestamp_type,
-      .one_of = "CreateTime,LogAppendTime", .doc = "Whose clock stamps records."},
-    P{.name = "min.cleanable.dirty.ratio", .member = &S::min_cleanable_dirty_ratio,
+    P{.name = "message.timestamp.type",
+      .member = &S::message_timestamp_type,
+      .one_of = "CreateTime,LogAppendTime",
+      .doc = "Whose clock stamps records."},
+    P{.name = "min.cleanable.dirty.ratio",
+      .member = &S::min_cleanable_dirty_ratio,
       .doc = "Share of uncompacted bytes that starts compaction."},
-    P{.name = "min.compaction.lag.ms", .member = &S::min_compaction_lag_ms, .min = 0,
+    P{.name = "min.compaction.lag.ms",
+      .member = &S::min_compaction_lag_ms,
+      .min = 0,
       .doc = "Shortest time a record stays uncompacted."},
-    P{.name = "min.insync.replicas", .member = &S::min_insync_replicas, .min = 1, .max = kMaxInt,
+    P{.name = "min.insync.replicas",
+      .member = &S::min_insync_replicas,
+      .min = 1,
+      .max = kMaxInt,
       .doc = "Replicas that must hold a batch for acks=all."},
-    P{.name = "preallocate", .member = &S::preallocate,
+    P{.name = "preallocate",
+      .member = &S::preallocate,
       .doc = "Kafka's preallocation; segments are always reserved in growing steps here."},
-    P{.name = "retention.bytes", .member = &S::retention_bytes, .min = -1,
+    P{.name = "retention.bytes",
+      .member = &S::retention_bytes,
+      .min = -1,
       .doc = "Size of a partition above which old segments go; -1 no limit."},
-    P{.name = "retention.ms", .member = &S::retention_ms, .min = -1,
+    P{.name = "retention.ms",
+      .member = &S::retention_ms,
+      .min = -1,
       .doc = "Age above which segments go; -1 no limit."},
-    P{.name = "segment.bytes", .member = &S::segment_bytes, .min = 14, .max = kMaxInt,
+    P{.name = "segment.bytes",
+      .member = &S::segment_bytes,
+      .min = 14,
+      .max = kMaxInt,
       .doc = "Size at which a segment is rolled."},
-    P{.name = "segment.index.bytes", .member = &S::segment_index_bytes, .min = 4, .max = kMaxInt,
+    P{.name = "segment.index.bytes",
+      .member = &S::segment_index_bytes,
+      .min = 4,
+      .max = kMaxInt,
       .doc = "Size of an index at which a segment is rolled."},
-    P{.name = "segment.jitter.ms", .member = &S::segment_jitter_ms, .min = 0,
+    P{.name = "segment.jitter.ms",
+      .member = &S::segment_jitter_ms,
+      .min = 0,
       .doc = "Random part taken from segment.ms."},
-    P{.name = "segment.ms", .member = &S::segment_ms, .min = 1,
+    P{.name = "segment.ms",
+      .member = &S::segment_ms,
+      .min = 1,
       .doc = "Age at which a segment is rolled, by record timestamps."},
-    P{.name = "unclean.leader.election.enable", .member = &S::unclean_leader_election_enable,
+    P{.name = "unclean.leader.election.enable",
+      .member = &S::unclean_leader_election_enable,
       .doc = "Whether a replica that lacks acknowledged records may lead."},
-    P{.name = "weir.durability", .member = &S::weir_durability, .one_of = "fsync,memory",
+    P{.name = "weir.durability",
+      .member = &S::weir_durability,
+      .one_of = "fsync,memory",
       .doc = "fsync: acknowledged means on disk. memory: acknowledged means in the page cache."},
 };
 
 }  // namespace
 
-std::span<const Property<TopicSettings>> topic_properties() { return kProperties; }
+std::span<const Property<TopicSettings>> topic_properties() {
+  return kProperties;
+}
 
 Result<TopicSettings> parse_topic_settings(const std::string& topic, const TopicConfig& config) {
-  // "compact,delete" is one value in Kafka; the choice list is comma-separated, so it is judged here.
+  // "compact,delete" is one value in Kafka; the choice list is comma-separated, so it is judged
+  // here.
   TopicConfig judged = config;
   const auto policy = judged.find("cleanup.policy");
   const bool both = policy != judged.end() &&
@@ -109,7 +160,8 @@ Status validate_topic_name(const std::string& name) {
     return Error(Errc::kInvalidTopic, "a topic name cannot be empty; give 1 to 249 characters");
   }
   if (name == "." || name == "..") {
-    return Error(Errc::kInvalidTopic, fmt::format("a topic cannot be called '{}'; choose another name", name));
+    return Error(Errc::kInvalidTopic,
+                 fmt::format("a topic cannot be called '{}'; choose another name", name));
   }
   if (name.size() > kLongest) {
     return Error(Errc::kInvalidTopic,

@@ -1,17 +1,17 @@
 #pragma once
 
-#include <span>
-#include <string>
+#include "log/partition/partition.h"
 
 #include <weir/runtime/backend.h>
 #include <weir/runtime/settings.h>
 
-#include "log/partition/partition.h"
+#include <span>
+#include <string>
 
 namespace weir::log {
 
-// Settings of a topic: Kafka's names, defaults and ranges (TopicConfig, LogConfig of 4.3), and ours,
-// which start with `weir.`. Numbers are bytes or milliseconds as the name says.
+// Settings of a topic: Kafka's names, defaults and ranges (TopicConfig, LogConfig of 4.3), and
+// ours, which start with `weir.`. Numbers are bytes or milliseconds as the name says.
 struct TopicSettings {
   std::string cleanup_policy = "delete";
   std::string compression_type = "producer";
@@ -46,8 +46,8 @@ Result<TopicSettings> parse_topic_settings(const std::string& topic, const Topic
 
 PartitionSettings partition_settings(const TopicSettings& settings);
 
-// Legal names are 1 to 249 of [A-Za-z0-9._-], neither "." nor ".." (org.apache.kafka.common.internals.Topic).
-// Errors: kInvalidTopic.
+// Legal names are 1 to 249 of [A-Za-z0-9._-], neither "." nor ".."
+// (org.apache.kafka.common.internals.Topic). Errors: kInvalidTopic.
 Status validate_topic_name(const std::string& name);
 
 }  // namespace weir::log

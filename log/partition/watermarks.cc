@@ -1,8 +1,8 @@
 #include "log/partition/watermarks.h"
 
-#include <cstring>
-
 #include <fmt/core.h>
+
+#include <cstring>
 
 namespace weir::log {
 namespace {
@@ -28,22 +28,41 @@ WatermarkSlot* Watermarks::slots() const {
 
 Result<std::unique_ptr<Watermarks>> Watermarks::create(FileSystem& files, const std::string& path) {
   // A new file, so that readers of the old one keep a consistent view of it.
+  std::unique_ptr<Watermarks> old;
+  if (open(files, path).ok()) {
+    WEIR_TRY_ASSIGN(std::unique_ptr<SharedMapping> writable,
+                    files.map(path, kFileBytes, /*writable=*/true));
+    old.reset(new Watermarks(std::move(writable)));
+  }
   const std::string fresh = path + ".tmp";
   if (path_exists(files, fresh)) {
     WEIR_TRY(files.remove_file(fresh));
   }
-  WEIR_TRY_ASSIGN(std::unique_ptr<SharedMapping> mapping, files.map(fresh, kFileBytes, true));
+  WEIR_TRY_ASSIGN(std::unique_ptr<SharedMapping> mapping,
+                  files.map(fresh, kFileBytes, /*writable=*/true));
   std::memcpy(mapping->data(), kMagic.data(), kMagic.size());
   WEIR_TRY(files.rename(fresh, path));
+  if (old) {
+    old->retired().store(1, std::memory_order_release);
+  }
   return std::unique_ptr<Watermarks>(new Watermarks(std::move(mapping)));
 }
 
 Result<std::unique_ptr<Watermarks>> Watermarks::open(FileSystem& files, const std::string& path) {
-  WEIR_TRY_ASSIGN(std::unique_ptr<SharedMapping> mapping, files.map(path, kFileBytes, false));
+  WEIR_TRY_ASSIGN(std::unique_ptr<SharedMapping> mapping,
+                  files.map(path, kFileBytes, /*writable=*/false));
   if (std::memcmp(mapping->data(), kMagic.data(), kMagic.size()) != 0) {
     return Error(Errc::kCorrupt, fmt::format("{} does not start with {}", path, kMagic));
   }
   return std::unique_ptr<Watermarks>(new Watermarks(std::move(mapping)));
+}
+
+std::atomic<std::uint32_t>& Watermarks::retired() const {
+  return *reinterpret_cast<std::atomic<std::uint32_t>*>(mapping_->data() + kMagic.size());
+}
+
+bool Watermarks::is_retired() const {
+  return retired().load(std::memory_order_acquire) != 0;
 }
 
 WatermarkSlot* Watermarks::claim(const Uuid& topic_id, PartitionId partition) {
@@ -78,7 +97,8 @@ void Watermarks::release(WatermarkSlot* slot) {
   released_.push_back(slot);
 }
 
-std::optional<Watermarks::Published> Watermarks::find(const Uuid& topic_id, PartitionId partition) const {
+std::optional<Watermarks::Published> Watermarks::find(const Uuid& topic_id,
+                                                      PartitionId partition) const {
   for (std::size_t i = 0; i < kSlots; ++i) {
     const WatermarkSlot& slot = slots()[i];
     const std::uint32_t state = slot.state.load(std::memory_order_acquire);

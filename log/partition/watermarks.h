@@ -1,15 +1,15 @@
 #pragma once
 
+#include <weir/runtime/file_system.h>
+#include <weir/runtime/thread_annotations.h>
+#include <weir/runtime/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <weir/runtime/file_system.h>
-#include <weir/runtime/thread_annotations.h>
-#include <weir/runtime/types.h>
 
 namespace weir::log {
 
@@ -34,8 +34,8 @@ struct alignas(64) WatermarkSlot {
 };
 static_assert(sizeof(WatermarkSlot) == 64);
 
-// The file `wal/watermarks`: a 64-byte header (magic "WEIRWM01"), then slots. Not durable and not
-// needed for recovery: after a power cut its content is ignored.
+// The file `wal/watermarks`: a 64-byte header (magic "WEIRWM01", u32 retired), then slots. Not
+// durable and not needed for recovery: after a power cut its content is ignored.
 //
 // Threading: thread-safe.
 // Bounds:    65,536 slots (4 MiB, sparse); beyond it a partition is not published and read-only
@@ -58,12 +58,15 @@ class Watermarks {
     Offset high_watermark;
     Offset last_stable;
   };
+  // A reader's: a later holder made the file anew; open() again.
+  bool is_retired() const;
   // A reader's; nullopt when the holder has not opened the partition.
   std::optional<Published> find(const Uuid& topic_id, PartitionId partition) const;
 
  private:
   explicit Watermarks(std::unique_ptr<SharedMapping> mapping) : mapping_(std::move(mapping)) {}
   WatermarkSlot* slots() const;
+  std::atomic<std::uint32_t>& retired() const;
 
   std::unique_ptr<SharedMapping> mapping_;
   mutable Mutex mutex_;

@@ -1,14 +1,14 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-
 #include <weir/runtime/bytes.h>
 #include <weir/runtime/endian.h>
 #include <weir/runtime/result.h>
 #include <weir/runtime/types.h>
 #include <weir/runtime/varint.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
 
 namespace weir::log {
 
@@ -54,9 +54,9 @@ class WireWriter {
   std::string out_;
 };
 
-// Reads them back. After the first read past the end every read gives zeros and ok() is false, so that
-// a message is read straight through and checked once. Lengths never cause an allocation beyond the input.
-// Threading: confined to its owner. Ownership: borrows the bytes.
+// Reads them back. After the first read past the end every read gives zeros and ok() is false, so
+// that a message is read straight through and checked once. Lengths never cause an allocation
+// beyond the input. Threading: confined to its owner. Ownership: borrows the bytes.
 class WireReader {
  public:
   explicit WireReader(ByteView bytes) : in_(bytes.data()), end_(bytes.data() + bytes.size()) {}

@@ -1,0 +1,160 @@
+#pragma once
+
+#include "log/broker/checkpoint_file.h"
+#include "log/coordinator/group_offsets.h"
+#include "log/metadata/metadata_image.h"
+#include "log/partition/partition.h"
+#include "log/partition/watermarks.h"
+
+#include <weir/runtime/backend.h>
+#include <weir/runtime/file_system.h>
+#include <weir/runtime/rng.h>
+#include <weir/runtime/thread_annotations.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace weir::log {
+
+// Names inside a data directory (DESIGN D2): `log/` is a valid Kafka log.dirs, `wal/` and `state/`
+// are ours.
+struct DirectoryLayout {
+  explicit DirectoryLayout(const std::string& root);
+  std::string root, log, wal, state;
+  std::string lock, meta_properties, clean_shutdown, watermarks;
+  std::string recovery_points, high_watermarks, log_starts;
+};
+
+inline constexpr std::string_view kMetadataTopic = "__cluster_metadata";
+inline constexpr std::string_view kOffsetsTopic = "__consumer_offsets";
+bool is_internal_topic(const std::string& topic);
+
+struct LogDirectoryOptions {
+  FileSystem* files = nullptr;
+  const Clock* clock = nullptr;
+  std::uint64_t seed = 0;  // of ids
+  bool read_only = false;
+  std::size_t tail_cache_bytes = 4U << 20U;  // per partition
+  std::int32_t offsets_partitions = 50;      // offsets.topic.num.partitions
+};
+
+// One data directory: its topics (from the metadata log), their partitions, committed offsets.
+//
+// Threading: thread-safe. Changes of topics are serialised and do I/O under their own lock;
+// look-ups
+//            never wait for them.
+// Files:     one process holds the directory for writing (log/.lock names it); any number read it
+//            beside the holder, up to the high watermarks that the holder publishes.
+class LogDirectory : private OffsetsTopic {
+ public:
+  // Makes the directory if it is absent or empty (not when read_only). After an unclean end every
+  // partition is recovered and the result is logged, a line a partition that lost something.
+  // Errors: kLocked (names the holder), kInvalidArgument (a folder of another program), kNotFound
+  // (read only, nothing there), kCorrupt, kIo, kNoSpace.
+  static Result<std::unique_ptr<LogDirectory>> open(const std::string& path,
+                                                    LogDirectoryOptions options);
+  // Without close() before: as after a crash, but files are closed.
+  ~LogDirectory() override;
+
+  Result<TopicDescription> create_topic(const TopicSpec& spec);
+  std::vector<TopicDescription> list_topics();
+  Result<TopicDescription> describe_topic(const std::string& name);
+  Status delete_topic(const std::string& name);
+
+  // Opens on demand. Errors: kUnknownTopic; what recovery said about this partition.
+  Result<std::shared_ptr<Partition>> partition(const TopicPartition& name);
+  // The same for a writer: after an unclean start the first call for a partition with records
+  // raises its leader epoch, first in the metadata log, then in the partition.
+  Result<std::shared_ptr<Partition>> partition_for_append(const TopicPartition& name);
+
+  GroupOffsets& offsets() { return offsets_; }
+  const DirectoryLayout& layout() const { return layout_; }
+  bool read_only() const { return options_.read_only; }
+  const Clock& clock() const { return *options_.clock; }
+
+  // Moves whenever a topic is made or deleted; the waiter is notified too.
+  std::uint64_t topic_generation() const {
+    return topic_generation_.load(std::memory_order_acquire);
+  }
+  void add_topic_waiter(std::shared_ptr<Notifier> waiter);
+  void remove_topic_waiter(const std::shared_ptr<Notifier>& waiter);
+
+  // Read-only processes: catches up with the holder's metadata and with one partition. No-ops
+  // otherwise.
+  Status refresh();
+  Status refresh_partition(Partition& partition);
+
+  // Recovery points, high watermarks and log starts, so that a start after a crash scans less.
+  Status write_checkpoints();
+  // Syncs, writes checkpoints and the clean-shutdown marker, releases the lock. Idempotent.
+  Status close();
+
+ private:
+  struct Opened {
+    std::shared_ptr<Partition> partition;  // null when opening failed
+    Status failure;
+    WatermarkSlot* slot = nullptr;
+    bool raise_epoch = false;
+  };
+
+  LogDirectory(std::string path, LogDirectoryOptions options);
+  Status start();
+  Status check_root();
+  Status read_meta_properties();
+  Status read_checkpoints();
+  Status open_metadata();
+  Status replay_metadata();
+  Status write_first_metadata();
+  Status append_metadata(const std::vector<MetadataRecord>& records);
+  Status apply_metadata(const std::vector<MetadataRecord>& records);
+  Status sweep_folders();
+  void recover_all();
+  void report_recovery(const Partition& partition) const;
+
+  Partition::OpenOptions open_options(const TopicPartition& name, const TopicImage& topic) const;
+  Result<std::shared_ptr<Partition>> open_partition(const TopicPartition& name,
+                                                    const TopicImage& topic);
+  Result<std::optional<TopicImage>> image_of(const TopicPartition& name) const;
+  Status remove_partition_folder(const std::string& folder, const Uuid& topic_id);
+  void topics_changed();
+  Status check_writable(std::string_view action) const;
+  Status check_name_is_free(const std::string& name) const;
+
+  // OffsetsTopic
+  std::int32_t partition_count() override;
+  Status ensure_exists() override;
+  Result<std::shared_ptr<Partition>> open(PartitionId partition) override;
+  Uuid topic_id(const std::string& topic) override;
+
+  const DirectoryLayout layout_;
+  const LogDirectoryOptions options_;
+  FileSystem& files_;
+  std::unique_ptr<FileLock> lock_;
+  std::unique_ptr<Durability> durability_;
+  std::unique_ptr<Watermarks> watermarks_;
+  Uuid directory_id_;
+  bool clean_ = false;
+  bool first_start_ = false;
+  OffsetCheckpoint recovery_points_, high_watermarks_, log_starts_;
+  GroupOffsets offsets_;
+
+  Mutex change_mutex_;  // serialises changes of topics; held across their I/O; taken before the
+                        // others
+  std::shared_ptr<Partition> metadata_;
+  Offset metadata_next_ WEIR_GUARDED_BY(change_mutex_);
+  Rng rng_ WEIR_GUARDED_BY(change_mutex_);
+  bool closed_ WEIR_GUARDED_BY(change_mutex_) = false;
+
+  Mutex open_mutex_;           // serialises opening of partitions; held across their I/O
+  mutable Mutex state_mutex_;  // never held across I/O
+  MetadataImage image_ WEIR_GUARDED_BY(state_mutex_);
+  std::map<TopicPartition, Opened> opened_ WEIR_GUARDED_BY(state_mutex_);
+  std::set<std::shared_ptr<Notifier>> topic_waiters_ WEIR_GUARDED_BY(state_mutex_);
+  std::atomic<std::uint64_t> topic_generation_{1};
+};
+
+}  // namespace weir::log

@@ -1,0 +1,212 @@
+// Topics of a directory: create, list, describe, delete.
+#include "log/broker/log_directory.h"
+#include "log/partition/topic_settings.h"
+
+#include <weir/runtime/logger.h>
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace weir::log {
+namespace {
+
+constexpr std::int32_t kPartitionsMax = 100'000;
+
+TopicDescription describe(const TopicImage& topic) {
+  TopicDescription description;
+  description.name = topic.name;
+  description.id = topic.id;
+  description.partitions = static_cast<std::int32_t>(topic.leader_epochs.size());
+  description.internal = is_internal_topic(topic.name);
+  description.config = topic.config;
+  return description;
+}
+
+// Metric names cannot tell '.' from '_' (Kafka's Topic.hasCollision).
+std::string metric_name(std::string name) {
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+}
+
+}  // namespace
+
+Status LogDirectory::check_name_is_free(const std::string& name) const {
+  const MutexLock lock(state_mutex_);
+  if (image_.find(name) != nullptr || name == kMetadataTopic) {
+    return Error(Errc::kTopicExists, fmt::format("topic {} exists already", name));
+  }
+  for (const auto& [other, topic] : image_.topics()) {
+    if (metric_name(other) == metric_name(name)) {
+      return Error(
+          Errc::kInvalidTopic,
+          fmt::format(
+              "topic {} collides with the existing topic {}: names that differ only in '.' and "
+              "'_' share their metrics; choose another name",
+              name, other));
+    }
+  }
+  return {};
+}
+
+Result<TopicDescription> LogDirectory::create_topic(const TopicSpec& spec) {
+  WEIR_TRY(check_writable(fmt::format("create topic {}", spec.name)));
+  WEIR_TRY(validate_topic_name(spec.name));
+  if (spec.partitions < 1 || spec.partitions > kPartitionsMax) {
+    return Error(Errc::kInvalidArgument,
+                 fmt::format("topic {} cannot have {} partitions; give 1 to {}", spec.name,
+                             spec.partitions, kPartitionsMax));
+  }
+  WEIR_TRY(parse_topic_settings(spec.name, spec.config).status());
+
+  const MutexLock change(change_mutex_);
+  if (closed_) {
+    return Error(Errc::kClosed,
+                 fmt::format("cannot create topic {}: {} is closed", spec.name, layout_.root));
+  }
+  WEIR_TRY(check_name_is_free(spec.name));
+  const Uuid id = rng_.uuid();
+  // One batch, as Kafka's controller writes it: topic, settings, partitions.
+  std::vector<MetadataRecord> records{TopicMetadataRecord{spec.name, id}};
+  for (const auto& [key, value] : spec.config) {
+    records.emplace_back(
+        ConfigMetadataRecord{ConfigMetadataRecord::kTopicResource, spec.name, key, value});
+  }
+  for (std::int32_t i = 0; i < spec.partitions; ++i) {
+    records.emplace_back(
+        PartitionMetadataRecord{PartitionId(i), id, 1, LeaderEpoch(0), 0, directory_id_});
+  }
+  WEIR_TRY(append_metadata(records));
+  topics_changed();
+  const MutexLock lock(state_mutex_);
+  return describe(*image_.find(spec.name));
+}
+
+std::vector<TopicDescription> LogDirectory::list_topics() {
+  const MutexLock lock(state_mutex_);
+  std::vector<TopicDescription> topics;
+  for (const auto& [name, topic] : image_.topics()) {
+    topics.push_back(describe(topic));
+  }
+  return topics;
+}
+
+Result<TopicDescription> LogDirectory::describe_topic(const std::string& name) {
+  const MutexLock lock(state_mutex_);
+  const TopicImage* topic = image_.find(name);
+  if (topic == nullptr) {
+    std::vector<std::string_view> names;
+    for (const auto& [other, image] : image_.topics()) {
+      names.push_back(other);
+    }
+    const std::string nearest = nearest_name(name, names);
+    return Error(Errc::kUnknownTopic,
+                 nearest.empty()
+                     ? fmt::format("topic {} does not exist", name)
+                     : fmt::format("topic {} does not exist; did you mean {}?", name, nearest));
+  }
+  return describe(*topic);
+}
+
+Status LogDirectory::delete_topic(const std::string& name) {
+  WEIR_TRY(check_writable(fmt::format("delete topic {}", name)));
+  if (is_internal_topic(name)) {
+    return Error(Errc::kInvalidTopic,
+                 fmt::format("topic {} is the log's own and cannot be deleted", name));
+  }
+  WEIR_TRY_ASSIGN(const TopicDescription topic, describe_topic(name));
+  std::vector<Opened> doomed;
+  {
+    const MutexLock change(change_mutex_);
+    if (closed_) {
+      return Error(Errc::kClosed,
+                   fmt::format("cannot delete topic {}: {} is closed", name, layout_.root));
+    }
+    {
+      const MutexLock lock(state_mutex_);
+      const TopicImage* now = image_.find(name);
+      if (now == nullptr || now->id != topic.id) {
+        return Error(Errc::kUnknownTopic, fmt::format("topic {} was deleted meanwhile", name));
+      }
+    }
+    WEIR_TRY(append_metadata({RemoveTopicMetadataRecord{topic.id}}));
+    const MutexLock lock(state_mutex_);
+    for (std::int32_t i = 0; i < topic.partitions; ++i) {
+      if (auto opened = opened_.extract({name, PartitionId(i)}); !opened.empty()) {
+        doomed.push_back(std::move(opened.mapped()));
+      }
+    }
+  }
+  for (const Opened& opened : doomed) {
+    if (opened.partition) {
+      opened.partition->abandon();
+    }
+    watermarks_->release(opened.slot);
+  }
+  topics_changed();
+  for (std::int32_t i = 0; i < topic.partitions; ++i) {
+    const std::string folder = TopicPartition{name, PartitionId(i)}.to_string();
+    if (path_exists(files_, join_path(layout_.log, folder))) {
+      WEIR_TRY(remove_partition_folder(folder, topic.id));
+    }
+  }
+  return offsets_.forget_topic(name);
+}
+
+void LogDirectory::topics_changed() {
+  topic_generation_.fetch_add(1, std::memory_order_acq_rel);
+  std::vector<std::shared_ptr<Notifier>> waiters;
+  {
+    const MutexLock lock(state_mutex_);
+    waiters.assign(topic_waiters_.begin(), topic_waiters_.end());
+  }
+  for (const auto& waiter : waiters) {
+    waiter->notify();
+  }
+}
+
+void LogDirectory::add_topic_waiter(std::shared_ptr<Notifier> waiter) {
+  const MutexLock lock(state_mutex_);
+  topic_waiters_.insert(std::move(waiter));
+}
+
+void LogDirectory::remove_topic_waiter(const std::shared_ptr<Notifier>& waiter) {
+  const MutexLock lock(state_mutex_);
+  topic_waiters_.erase(waiter);
+}
+
+std::int32_t LogDirectory::partition_count() {
+  const MutexLock lock(state_mutex_);
+  const TopicImage* topic = image_.find(std::string(kOffsetsTopic));
+  return topic == nullptr ? 0 : static_cast<std::int32_t>(topic->leader_epochs.size());
+}
+
+Status LogDirectory::ensure_exists() {
+  if (partition_count() > 0) {
+    return {};
+  }
+  TopicSpec spec;
+  spec.name = kOffsetsTopic;
+  spec.partitions = options_.offsets_partitions;
+  spec.config = {{"cleanup.policy", "compact"},
+                 {"compression.type", "producer"},
+                 {"segment.bytes", "104857600"}};
+  Result<TopicDescription> made = create_topic(spec);
+  if (!made.ok() && made.error().code() != Errc::kTopicExists) {
+    return std::move(made).error();
+  }
+  return {};
+}
+
+Result<std::shared_ptr<Partition>> LogDirectory::open(PartitionId index) {
+  const TopicPartition name{std::string(kOffsetsTopic), index};
+  return options_.read_only ? partition(name) : partition_for_append(name);
+}
+
+Uuid LogDirectory::topic_id(const std::string& topic) {
+  const MutexLock lock(state_mutex_);
+  const TopicImage* image = image_.find(topic);
+  return image == nullptr ? Uuid{} : image->id;
+}
+
+}  // namespace weir::log

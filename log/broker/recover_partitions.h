@@ -1,0 +1,20 @@
+#pragma once
+
+#include "log/partition/partition.h"
+
+#include <vector>
+
+namespace weir::log {
+
+struct RecoveredPartition {
+  TopicPartition name;
+  WatermarkSlot* slot = nullptr;
+  Result<std::shared_ptr<Partition>> partition;
+};
+
+// Opens (and so recovers) partitions in parallel, in a bulk job on all cores; one that fails does
+// not keep the others from opening. Results in the order given. Blocks.
+std::vector<RecoveredPartition> recover_partitions(const Partition::Environment& environment,
+                                                   std::vector<Partition::OpenOptions> partitions);
+
+}  // namespace weir::log

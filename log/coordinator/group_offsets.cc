@@ -1,0 +1,206 @@
+#include "log/coordinator/group_offsets.h"
+
+#include "log/partition/await.h"
+#include "log/record/batch_builder.h"
+#include "log/record/batch_decoder.h"
+
+#include <fmt/core.h>
+
+#include <chrono>
+
+namespace weir::log {
+namespace {
+
+constexpr std::size_t kMetadataBytesMax = 4096;  // offset.metadata.max.bytes
+constexpr std::size_t kReadBytes = 1U << 20U;
+constexpr auto kCommitTimeout = std::chrono::seconds(30);
+
+}  // namespace
+
+Status GroupOffsets::replay(Shard& shard, const RecordView& record) {
+  if (record.key.is_null()) {
+    return Error(Errc::kCorrupt, "offsets record without a key");
+  }
+  WEIR_TRY_ASSIGN(const std::optional<OffsetKey> key, decode_offset_key(record.key.view()));
+  if (!key) {
+    return {};
+  }
+  Group& group = shard.groups[key->group];
+  shard.known_groups.insert(key->group);
+  if (record.value.is_null()) {
+    group.erase(key->partition);
+    return {};
+  }
+  WEIR_TRY_ASSIGN(OffsetValue value, decode_offset_value(record.value.view()));
+  Entry& entry = group[key->partition];
+  if (entry.written_at <= record.offset) {
+    entry = Entry{std::move(value), record.offset};
+  }
+  return {};
+}
+
+Status GroupOffsets::replay_to_end(Shard& shard) {
+  for (;;) {
+    WEIR_TRY_ASSIGN(const FetchResult fetched,
+                    shard.partition->read(shard.next_offset, kReadBytes, true));
+    if (fetched.batches.empty()) {
+      return {};
+    }
+    for (const FetchedBatch& batch : fetched.batches) {
+      if (!batch.verified) {
+        WEIR_TRY(verify_batch(batch.bytes.bytes).status());
+      }
+      if (batch.header.is_control()) {
+        continue;
+      }
+      std::vector<RecordView> records;
+      SharedBytes decompressed;
+      WEIR_TRY(
+          decode_records(batch.header, batch.bytes.bytes, DecodeLimits{}, records, decompressed));
+      for (const RecordView& record : records) {
+        if (record.offset >= shard.next_offset) {
+          WEIR_TRY(replay(shard, record));
+        }
+      }
+    }
+    shard.next_offset = fetched.next_offset;
+  }
+}
+
+Result<GroupOffsets::Shard*> GroupOffsets::shard(PartitionId index) {
+  const auto found = shards_.find(index);
+  if (found != shards_.end()) {
+    // Only commits of this object move the end, and they are applied by it; a read-only process
+    // catches up after invalidate().
+    return &found->second;
+  }
+  Shard fresh;
+  WEIR_TRY_ASSIGN(fresh.partition, topic_.open(index));
+  fresh.next_offset = fresh.partition->offsets().log_start;
+  if (Status replayed = replay_to_end(fresh); !replayed.ok()) {
+    return std::move(replayed).error().with_context(
+        fmt::format("read committed offsets from {}", fresh.partition->options().name.to_string()));
+  }
+  return &shards_.emplace(index, std::move(fresh)).first->second;
+}
+
+Status GroupOffsets::commit(const std::string& group,
+                            std::span<const std::pair<TopicPartition, CommittedOffset>> offsets) {
+  if (offsets.empty()) {
+    return {};
+  }
+  const Timestamp now = clock_.now();
+  BatchBuilder builder(64U << 20U);
+  std::vector<OffsetValue> values;
+  for (const auto& [partition, committed] : offsets) {
+    OffsetValue value{committed, now, topic_.topic_id(partition.topic)};
+    if (value.topic_id.is_zero()) {
+      return Error(Errc::kUnknownTopic,
+                   fmt::format("group {} cannot commit for {}: the topic does not exist", group,
+                               partition.to_string()));
+    }
+    if (committed.metadata.size() > kMetadataBytesMax) {
+      return Error(
+          Errc::kInvalidArgument,
+          fmt::format("group {} commits {} bytes of metadata for {}, at most {} are allowed", group,
+                      committed.metadata.size(), partition.to_string(), kMetadataBytesMax));
+    }
+    values.push_back(std::move(value));
+  }
+
+  std::shared_ptr<Partition> log;
+  bool first_of_group = false;
+  WEIR_TRY(topic_.ensure_exists());
+  const PartitionId index = partition_for_group(group, topic_.partition_count());
+  {
+    const MutexLock lock(mutex_);
+    WEIR_TRY_ASSIGN(Shard * target, shard(index));
+    log = target->partition;
+    first_of_group = target->known_groups.insert(group).second;
+  }
+  if (first_of_group) {
+    const std::string key = encode_group_key(group);
+    const std::string value = encode_empty_group_value(now);
+    WEIR_ASSERT(builder.append(RecordRef{ByteView(key), ByteView(value), now, {}}));
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::string key = encode_offset_key(OffsetKey{group, offsets[i].first});
+    const std::string value = encode_offset_value(values[i]);
+    WEIR_ASSERT(builder.append(RecordRef{ByteView(key), ByteView(value), now, {}}));
+  }
+  WEIR_TRY_ASSIGN(const Partition::Appended appended, log->append(builder.seal()));
+  WEIR_TRY(await_high_watermark(log, appended.next_offset, kCommitTimeout));
+
+  const MutexLock lock(mutex_);
+  WEIR_TRY_ASSIGN(Shard * target, shard(index));
+  Group& entries = target->groups[group];
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    Entry& entry = entries[offsets[i].first];
+    if (entry.written_at <= appended.base_offset) {
+      entry = Entry{std::move(values[i]), appended.base_offset};
+    }
+  }
+  return {};
+}
+
+Result<std::vector<std::optional<CommittedOffset>>> GroupOffsets::committed(
+    const std::string& group, std::span<const TopicPartition> partitions) {
+  std::vector<std::optional<CommittedOffset>> result(partitions.size());
+  const std::int32_t count = topic_.partition_count();
+  if (count == 0) {
+    return result;
+  }
+  const MutexLock lock(mutex_);
+  WEIR_TRY_ASSIGN(const Shard* from, shard(partition_for_group(group, count)));
+  const auto entries = from->groups.find(group);
+  if (entries == from->groups.end()) {
+    return result;
+  }
+  for (std::size_t i = 0; i < partitions.size(); ++i) {
+    const auto entry = entries->second.find(partitions[i]);
+    if (entry == entries->second.end()) {
+      continue;
+    }
+    const Uuid& committed_under = entry->second.value.topic_id;
+    if (committed_under.is_zero() || committed_under == topic_.topic_id(partitions[i].topic)) {
+      result[i] = entry->second.value.committed;
+    }
+  }
+  return result;
+}
+
+Status GroupOffsets::forget_topic(const std::string& topic) {
+  const std::int32_t count = topic_.partition_count();
+  for (std::int32_t i = 0; i < count; ++i) {
+    std::shared_ptr<Partition> log;
+    BatchBuilder builder(64U << 20U);
+    {
+      const MutexLock lock(mutex_);
+      WEIR_TRY_ASSIGN(Shard * from, shard(PartitionId(i)));
+      log = from->partition;
+      for (auto& [group, entries] : from->groups) {
+        for (auto entry = entries.begin(); entry != entries.end();) {
+          if (entry->first.topic != topic) {
+            ++entry;
+            continue;
+          }
+          const std::string key = encode_offset_key(OffsetKey{group, entry->first});
+          WEIR_ASSERT(builder.append(RecordRef{ByteView(key), {}, clock_.now(), {}}));
+          entry = entries.erase(entry);
+        }
+      }
+    }
+    if (!builder.empty()) {
+      WEIR_TRY_ASSIGN(const Partition::Appended appended, log->append(builder.seal()));
+      WEIR_TRY(await_high_watermark(log, appended.next_offset, kCommitTimeout));
+    }
+  }
+  return {};
+}
+
+void GroupOffsets::invalidate() {
+  const MutexLock lock(mutex_);
+  shards_.clear();
+}
+
+}  // namespace weir::log

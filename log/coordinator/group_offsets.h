@@ -1,0 +1,79 @@
+#pragma once
+
+#include "log/coordinator/offsets_codec.h"
+#include "log/partition/partition.h"
+
+#include <weir/runtime/backend.h>
+#include <weir/runtime/thread_annotations.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weir::log {
+
+// What the coordinator needs from the directory above it.
+class OffsetsTopic {
+ public:
+  virtual ~OffsetsTopic() = default;
+  // Number of partitions of `__consumer_offsets`; 0 when the topic does not exist yet.
+  virtual std::int32_t partition_count() = 0;
+  // Makes the topic if needed; afterwards partition_count() > 0.
+  virtual Status ensure_exists() = 0;
+  virtual Result<std::shared_ptr<Partition>> open(PartitionId partition) = 0;
+  // Current id of a topic; zero when it does not exist.
+  virtual Uuid topic_id(const std::string& topic) = 0;
+};
+
+// Committed offsets of all groups, kept in `__consumer_offsets` in Kafka's record format. A
+// partition of that topic is read when the first group in it is asked for.
+//
+// An offset counts only for the topic id it was committed under, so that a topic that was deleted
+// and made again is read from its start even when the deletion was cut short by a crash.
+//
+// Threading: thread-safe.
+class GroupOffsets {
+ public:
+  GroupOffsets(OffsetsTopic& topic, const Clock& clock) : topic_(topic), clock_(clock) {}
+
+  // Durable when ok; all or nothing (one batch).
+  // Errors: kUnknownTopic, kInvalidArgument (metadata over 4,096 bytes), kNoSpace, kIo, kTimedOut.
+  Status commit(const std::string& group,
+                std::span<const std::pair<TopicPartition, CommittedOffset>> offsets);
+  Result<std::vector<std::optional<CommittedOffset>>> committed(
+      const std::string& group, std::span<const TopicPartition> partitions);
+  // Writes tombstones for every group's offsets of a topic.
+  Status forget_topic(const std::string& topic);
+  // Read-only processes: what was committed since is read again at the next question.
+  void invalidate();
+
+ private:
+  struct Entry {
+    OffsetValue value;
+    Offset written_at;  // in __consumer_offsets: the later record wins
+  };
+  using Group = std::map<TopicPartition, Entry>;
+  struct Shard {
+    std::shared_ptr<Partition> partition;
+    Offset next_offset;  // replayed up to here
+    std::map<std::string, Group> groups;
+    std::set<std::string> known_groups;  // a group record exists
+  };
+
+  // Reads the partition if that was not done yet. Requires: the topic exists.
+  Result<Shard*> shard(PartitionId index) WEIR_REQUIRES(mutex_);
+  static Status replay(Shard& shard, const RecordView& record);
+  static Status replay_to_end(Shard& shard);
+
+  OffsetsTopic& topic_;
+  const Clock& clock_;
+  Mutex mutex_;
+  std::map<PartitionId, Shard> shards_ WEIR_GUARDED_BY(mutex_);
+};
+
+}  // namespace weir::log
