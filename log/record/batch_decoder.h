@@ -18,7 +18,8 @@ struct DecodeLimits {
 // one, into `decompressed` (set to the buffer that must be kept). Reads exactly recordsCount
 // records, as Kafka's reader does; with LogAppendTime every record has the batch's maxTimestamp.
 // Works for control batches too: the caller asks header.is_control().
-// Errors: kCorrupt (names the batch's base offset and what is wrong), kUnsupported (unknown codec).
+// Errors: kCorrupt (names the batch's base offset and what is wrong), kUnsupported (unknown codec);
+//         `out` is then as it was.
 Status decode_records(const BatchHeader& header, ByteView batch, const DecodeLimits& limits,
                       std::vector<RecordView>& out, SharedBytes& decompressed);
 
