@@ -42,7 +42,7 @@ THIRD_PARTY = {
     "google/protobuf": ("Protocol Buffers", {"state", "operators"}),
     "librdkafka": ("librdkafka", {"log"}),
     "CLI": ("CLI11", set()),
-    "nlohmann": ("nlohmann-json", set()),
+    "nlohmann": ("nlohmann-json", {"log"}),
 }
 PUBLIC_THIRD_PARTY = {"fmt/core.h"}
 
