@@ -1,0 +1,158 @@
+#pragma once
+
+#include <weir/operators/internal/traits.h>
+#include <weir/operators/record_context.h>
+#include <weir/runtime/metrics.h>
+#include <weir/runtime/record.h>
+#include <weir/runtime/result.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// The typed half of a task: nodes joined by edges that are direct calls (one predicted virtual call
+// an edge). Everything here is confined to the task's thread.
+
+namespace weir::state {
+class KeyValueStore;
+}
+
+namespace weir::internal {
+
+class SinkBuffer;
+class StoreCache;
+
+// What travels beside key and value.
+struct Flow {
+  RecordContext record;
+  // The key's bytes as they were read, when no operator has changed the key since: aggregations and
+  // sinks then need not serialise it again. Meaningful only if has_key_bytes.
+  NullableBytes key_bytes;
+  bool has_key_bytes = false;
+};
+
+enum class DropReason : std::uint8_t {
+  kNullKey,    // an operator that needs a key met none
+  kNullValue,  // a null value where the type has no null
+  kCount,
+};
+
+// What a task's nodes share: the first error, and counters.
+class TaskContext {
+ public:
+  // Remembers the first error; the task stops behind the record that caused it.
+  void fail(Error error);
+  bool failed() const { return failed_; }
+  const Status& status() const { return status_; }
+  void clear_failure() {
+    failed_ = false;
+    status_ = Status();
+  }
+
+  // Counts a record that an operator could not take; warns about the first of each reason.
+  void drop(DropReason reason, const Flow& flow);
+  std::uint64_t dropped() const { return dropped_.value(); }
+  const Counter& dropped_counter() const { return dropped_; }
+
+ private:
+  bool failed_ = false;
+  Status status_;
+  Counter dropped_;
+  bool warned_[static_cast<std::size_t>(DropReason::kCount)] = {};
+};
+
+// Takes records of one type.
+template <class K, class V>
+class Receiver {
+ public:
+  virtual ~Receiver() = default;
+  // `key` is null when the record has none (never for an optional K: that one is then empty).
+  virtual void receive(const K* key, const V& value, Flow& flow) = 0;
+};
+
+// Takes records as they were read, a run at a time: an operator directly behind a source that needs
+// neither a typed key nor a typed value.
+class RawReceiver {
+ public:
+  virtual ~RawReceiver() = default;
+  // Sets flow.record for each record. `progress` is the index of the record that is worked on, for
+  // messages when a user's function throws.
+  virtual void receive_run(std::span<const RecordView> records, Flow& flow,
+                           std::size_t& progress) = 0;
+};
+
+class EmitterBase {
+ public:
+  virtual ~EmitterBase() = default;
+};
+
+// The outgoing edges of a node, in the order in which they were made.
+template <class K, class V>
+class Emitter final : public EmitterBase {
+ public:
+  void add(Receiver<K, V>& receiver, RawReceiver* raw) {
+    receivers_.push_back(&receiver);
+    raw_ = raw;
+  }
+  void forward(const K* key, const V& value, Flow& flow) const {
+    for (Receiver<K, V>* receiver : receivers_) {
+      receiver->receive(key, value, flow);
+    }
+  }
+  // The only receiver, if it takes raw records; else null.
+  RawReceiver* raw() const { return receivers_.size() == 1 ? raw_ : nullptr; }
+  bool empty() const { return receivers_.empty(); }
+
+ private:
+  std::vector<Receiver<K, V>*> receivers_;
+  RawReceiver* raw_ = nullptr;
+};
+
+class Node {
+ public:
+  virtual ~Node() = default;
+};
+
+// The untyped half of a source: gets runs of records of one partition.
+class SourceEntry {
+ public:
+  virtual ~SourceEntry() = default;
+  // Sends the records through the sub-topology, depth first, each to its end before the next. Stops
+  // behind a record that made the task fail. flow.record's topic, partition and stream time are
+  // set by the caller; `progress` as in RawReceiver.
+  virtual void consume(std::span<const RecordView> records, Flow& flow, std::size_t& progress) = 0;
+};
+
+using NodeId = std::uint32_t;
+
+// What a node's factory gets when a task is made. Implemented by operators/task.
+class Wiring {
+ public:
+  virtual ~Wiring() = default;
+  virtual TaskContext& task() = 0;
+  // The edges leaving node `id`; the caller knows their type.
+  virtual EmitterBase& emitter(NodeId id) = 0;
+  virtual void set_emitter(NodeId id, EmitterBase& emitter) = 0;
+  virtual SinkBuffer& sink(std::string_view topic) = 0;
+  virtual StoreCache& store(std::string_view name) = 0;
+  virtual void set_source(NodeId id, SourceEntry& entry) = 0;
+};
+
+// Makes one node of a task. Immutable; shared by all tasks.
+class NodeFactory {
+ public:
+  virtual ~NodeFactory() = default;
+  // `self`, `parent`: ids in the plan; sources have no parent. Null when the node needs no object
+  // of its own (then it has set its emitter to its parent's).
+  virtual std::unique_ptr<Node> make(NodeId self, NodeId parent, Wiring& wiring) const = 0;
+};
+
+template <class K, class V>
+Emitter<K, V>& typed_emitter(Wiring& wiring, NodeId id) {
+  return static_cast<Emitter<K, V>&>(wiring.emitter(id));
+}
+
+}  // namespace weir::internal
