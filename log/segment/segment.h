@@ -1,0 +1,134 @@
+#pragma once
+
+#include "log/record/batch_header.h"
+#include "log/segment/segment_indexes.h"
+#include "log/segment/segment_scan.h"
+
+#include <weir/runtime/file_system.h>
+#include <weir/runtime/thread_annotations.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace weir::log {
+
+struct SegmentSettings {
+  std::int64_t segment_bytes = 1LL << 30;
+  std::int64_t segment_ms = 7LL * 24 * 3600 * 1000;
+  std::int64_t segment_index_bytes = 10LL << 20;
+  std::int64_t index_interval_bytes = 4096;
+};
+
+// One file of batches and its two indexes (docs/formats/segment.md). The last segment of a log is
+// active: its indexes live in memory and its files are written when it is rolled or closed. The
+// others are sealed: their indexes are read when first needed, compared with the log at every use,
+// and made anew from the log when they lie.
+//
+// Threading: thread-safe; create(), append(), trim() and the like are called by one appender at a
+//            time. No lock is held during I/O.
+// Ownership: borrows `files`. An open file outlives the removal of its name.
+// Bounds:    at most one descriptor; indexes 8 + 16 bytes an entry until release().
+class Segment {
+ public:
+  Segment(FileSystem& files, std::string folder, Offset base, bool writable)
+      : files_(files), folder_(std::move(folder)), base_(base), writable_(writable) {}
+
+  Offset base_offset() const { return base_; }
+  std::string path(std::string_view suffix) const;  // of ".log", ".index", ...
+
+  // --- Set-up, before the segment is shared.
+  // A walked segment: indexes as they stand in memory.
+  void adopt(const ScanResult& scan, SegmentIndexes indexes, std::int64_t index_interval_bytes);
+  // A sealed segment that is trusted until it is read.
+  void adopt_sealed(std::uint64_t size_bytes, Offset end_offset, std::int64_t index_interval_bytes);
+
+  // --- The appender's side.
+  // Makes the empty file. Its name is durable only after sync_directory().
+  Status create(const SegmentSettings& settings, Timestamp now);
+  // Whether Kafka would start a new segment before this batch: size, segment.ms by the timestamps
+  // of the batches, full index, offset out of an index entry's reach.
+  bool must_roll(const BatchHeader& header, const SegmentSettings& settings, Timestamp now) const;
+  // Writes a whole batch behind the last and publishes it to readers of this segment.
+  // Errors: kNoSpace: the file is as before; kIo: unknown bytes stand behind the last batch.
+  Status append(ByteView batch, const BatchHeader& header, const SegmentSettings& settings);
+  // Cuts what was reserved and not used.
+  Status trim();
+  Status sync();
+  // Completes the indexes and writes their files. `durable` syncs them too.
+  Status write_indexes(bool durable);
+  // No appends from now on; all batches are below `end`.
+  void seal(Offset end);
+  // Read-only logs: walks what the holder appended since, up to `limit`.
+  Status extend(Offset limit, Offset end_offset);
+
+  // --- Readers.
+  std::uint64_t size_bytes() const;
+  Offset next_offset() const;  // behind the last batch; for a sealed one the base of the next
+  bool sealed() const;
+  // Opens the file if it is not.
+  Result<std::shared_ptr<File>> file();
+  // Position of the batch that holds `target`, or of the first behind it; nullopt when there is
+  // none in this segment. Errors: kCorrupt when `target` lies in damaged bytes (names file,
+  // position, offsets and where reading can go on), kIo, kUnsupported.
+  Result<std::optional<std::uint64_t>> locate(Offset target);
+  // Largest timestamp of any batch; kNoTimestamp when there is none.
+  Result<Timestamp> largest_timestamp();
+  // First record in offset order in [from, limit) at or after `time`.
+  // Errors: kCorrupt, kIo, kUnsupported.
+  Result<std::optional<Offset>> find_time(Timestamp time, Offset from, Offset limit);
+  // The entry that Kafka's OffsetIndex.lookup gives; for tests and tools.
+  Result<std::optional<OffsetIndex::Entry>> index_entry(Offset target);
+  Result<SegmentIndexes> indexes_copy();
+  // Drops the descriptor and loaded indexes of a sealed segment until they are needed again.
+  void release();
+  // Index files that were missing or wrong and made anew since construction.
+  std::uint32_t indexes_rebuilt() const;
+  // Reads the indexes now (sealed segments), rebuilding what is missing or broken.
+  Status load_indexes();
+  // What the index files say about a log of `log_bytes`. Errors: kNotFound, kCorrupt, kIo.
+  Result<SegmentIndexes> read_index_files(std::uint64_t log_bytes);
+
+ private:
+  struct View {
+    std::shared_ptr<File> file;
+    std::uint64_t size_bytes = 0;
+    Offset end_offset;
+    bool sealed = false;
+  };
+  Result<View> view();
+  Status rebuild_indexes(std::string_view reason);
+  ScanRange whole_range(const View& view) const;
+  struct Located {
+    std::optional<std::uint64_t> position;
+    BatchHeader header;
+    bool index_lies = false;
+  };
+  Result<Located> walk_to(const View& view, std::optional<OffsetIndex::Entry> entry, Offset target);
+  Result<Located> locate_batch(Offset target);
+  Result<std::uint64_t> time_start(Timestamp time);
+  Status write_index_file(std::string_view suffix, ByteView bytes, bool durable);
+  Status reserve_for(std::uint64_t needed, std::int64_t segment_bytes);
+  Error damaged(std::uint64_t position, Offset from, std::optional<Offset> readable,
+                std::string_view what) const;
+
+  FileSystem& files_;
+  const std::string folder_;
+  const Offset base_;
+  const bool writable_;
+
+  mutable Mutex mutex_;
+  std::shared_ptr<File> file_ WEIR_GUARDED_BY(mutex_);
+  std::unique_ptr<SegmentIndexes> indexes_ WEIR_GUARDED_BY(mutex_);
+  std::uint64_t size_bytes_ WEIR_GUARDED_BY(mutex_) = 0;
+  Offset next_offset_ WEIR_GUARDED_BY(mutex_);
+  bool sealed_ WEIR_GUARDED_BY(mutex_) = false;
+  std::optional<Timestamp> largest_timestamp_ WEIR_GUARDED_BY(mutex_);  // sealed, once known
+  std::int64_t index_interval_bytes_ WEIR_GUARDED_BY(mutex_) = 4096;
+  std::uint32_t indexes_rebuilt_ WEIR_GUARDED_BY(mutex_) = 0;
+  // The appender's alone.
+  std::uint64_t reserved_bytes_ = 0;
+  Timestamp created_ = kNoTimestamp;
+};
+
+}  // namespace weir::log

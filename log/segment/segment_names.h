@@ -1,0 +1,27 @@
+#pragma once
+
+#include <weir/runtime/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+// Kafka's names of the files of one segment (org.apache.kafka.storage.internals.log.LogFileUtils):
+// the base offset in 20 digits and a suffix.
+
+namespace weir::log {
+
+inline constexpr std::string_view kLogSuffix = ".log";
+inline constexpr std::string_view kOffsetIndexSuffix = ".index";
+inline constexpr std::string_view kTimeIndexSuffix = ".timeindex";
+inline constexpr std::string_view kTransactionIndexSuffix = ".txnindex";
+inline constexpr std::string_view kSnapshotSuffix = ".snapshot";
+
+// segment_file_name(Offset(36), ".log") == "00000000000000000036.log". Requires: base >= 0.
+std::string segment_file_name(Offset base, std::string_view suffix);
+
+// The base offset in the name of a ".log" file; nullopt for every other name (".log.deleted",
+// ".log.swap", a folder of another program).
+std::optional<Offset> parse_log_file_name(std::string_view name);
+
+}  // namespace weir::log
