@@ -42,7 +42,7 @@ Status GroupOffsets::replay(Shard& shard, const RecordView& record) {
 Status GroupOffsets::replay_to_end(Shard& shard) {
   for (;;) {
     WEIR_TRY_ASSIGN(const FetchResult fetched,
-                    shard.partition->read(shard.next_offset, kReadBytes, true));
+                    shard.partition->read(shard.next_offset, kReadBytes));
     if (fetched.batches.empty()) {
       return {};
     }

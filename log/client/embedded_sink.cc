@@ -1,0 +1,192 @@
+#include "log/client/embedded_sink.h"
+
+#include "log/partition/await.h"
+
+#include <fmt/core.h>
+
+namespace weir::log {
+namespace {
+
+Error no_transactions() {
+  return Error(Errc::kUnsupported,
+               "this log has no transactions yet; open the sink without a transactional id");
+}
+
+}  // namespace
+
+Result<SinkTopicInfo> EmbeddedSink::open_topic(const std::string& name) {
+  WEIR_TRY_ASSIGN(TopicDescription description, directory_.describe_topic(name));
+  SinkTopicInfo info;
+  info.handle = static_cast<SinkTopic>(topics_.size());
+  info.partitions = description.partitions;
+  info.id = description.id;
+  Topic topic;
+  topic.description = std::move(description);
+  topic.targets.resize(static_cast<std::size_t>(info.partitions));
+  topics_.push_back(std::move(topic));
+  return info;
+}
+
+Result<EmbeddedSink::Target*> EmbeddedSink::target(Topic& topic, PartitionId partition) {
+  std::unique_ptr<Target>& slot = topic.targets[static_cast<std::size_t>(partition.value())];
+  if (!slot) {
+    const TopicPartition name{topic.description.name, partition};
+    WEIR_TRY_ASSIGN(std::shared_ptr<Partition> log, directory_.partition_for_append(name));
+    if (log->options().topic_id != topic.description.id) {
+      return Error(Errc::kUnknownTopic,
+                   fmt::format("topic {} was deleted and made again; open it anew", name.topic));
+    }
+    slot.reset(new Target{std::move(log), BatchBuilder(options_.batch_bytes), kNoOffset,
+                          kNoLeaderEpoch, false});
+  }
+  return slot.get();
+}
+
+Status EmbeddedSink::send(SinkTopic topic, PartitionId partition,
+                          std::span<const RecordRef> records) {
+  if (!failure_.ok()) [[unlikely]] {
+    return failure_;
+  }
+  if (topic >= topics_.size() || partition.value() < 0 ||
+      partition.value() >= topics_[topic].description.partitions) [[unlikely]] {
+    return Error(Errc::kInvalidArgument, fmt::format("sink has no partition {} of topic handle {}",
+                                                     partition.value(), topic));
+  }
+  WEIR_TRY_ASSIGN(Target * to, target(topics_[topic], partition));
+  if (!to->open) {
+    to->open = true;
+    open_targets_.emplace_back(topic, partition);
+  }
+  for (const RecordRef& record : records) {
+    if (record.timestamp == kNoTimestamp) {
+      RecordRef stamped = record;
+      stamped.timestamp = directory_.clock().now();
+      WEIR_TRY(add(*to, stamped));
+    } else {
+      WEIR_TRY(add(*to, record));
+    }
+  }
+  return {};
+}
+
+Status EmbeddedSink::add(Target& target, const RecordRef& record) {
+  // A record that is far from the limit needs no exact size.
+  const auto limit = static_cast<std::size_t>(target.log->options().settings.max_message_bytes);
+  const std::size_t payload =
+      record.key.size() + record.value.size() + record.headers.encoded().size();
+  if (payload + 2 * kBatchHeaderBytes > limit) [[unlikely]] {
+    const std::size_t size = BatchBuilder::batch_size_of(record);
+    if (size > limit) {
+      return Error(
+          Errc::kRecordTooLarge,
+          fmt::format(
+              "a record of {} bytes does not fit {} (max.message.bytes {}); split it or raise the "
+              "setting of the topic",
+              size, target.log->options().name.to_string(), limit));
+    }
+  }
+  if (target.builder.append(record)) [[likely]] {
+    return {};
+  }
+  WEIR_TRY(append(target));
+  const bool taken = target.builder.append(record);
+  WEIR_ASSERT(taken);  // the first record of a batch always fits
+  return {};
+}
+
+Status EmbeddedSink::append(Target& target) {
+  WEIR_TRY(wait_for_room());
+  const std::size_t bytes = target.builder.size_bytes();
+  Result<Partition::Appended> appended = target.log->append(target.builder.seal());
+  if (!appended.ok()) {
+    failure_ = std::move(appended).error().with_context(
+        fmt::format("append to {}", target.log->options().name.to_string()));
+    return failure_;
+  }
+  target.end = appended->next_offset;
+  target.epoch = appended->leader_epoch;
+  if (options_.acks_all && target.log->options().settings.durability == DurabilityMode::kFsync) {
+    unacknowledged_.push_back({target.log, target.end, bytes});
+    unacknowledged_bytes_ += bytes;
+  }
+  return {};
+}
+
+Status EmbeddedSink::wait_for_room() {
+  while (!unacknowledged_.empty()) {
+    const Unacknowledged& oldest = unacknowledged_.front();
+    if (oldest.log->offsets().high_watermark < oldest.end) {
+      if (unacknowledged_bytes_ < options_.buffer_bytes_max) {
+        return {};
+      }
+      if (Status acknowledged = await_high_watermark(oldest.log, oldest.end, options_.block_max);
+          !acknowledged.ok()) {
+        failure_ = std::move(acknowledged).error().with_context("wait for room in buffer.memory");
+        return failure_;
+      }
+    }
+    unacknowledged_bytes_ -= oldest.bytes;
+    unacknowledged_.pop_front();
+  }
+  return {};
+}
+
+Status EmbeddedSink::take_failure() {
+  Status failure = std::move(failure_);
+  failure_ = Status();
+  for (const auto& [topic, partition] : open_targets_) {
+    topics_[topic].targets[static_cast<std::size_t>(partition.value())].reset();  // open it anew
+  }
+  open_targets_.clear();
+  unacknowledged_.clear();
+  unacknowledged_bytes_ = 0;
+  return failure;
+}
+
+Result<std::vector<FlushedPartition>> EmbeddedSink::flush() {
+  std::vector<FlushedPartition> flushed;
+  // First everything is appended, so that one round of syncs serves all partitions.
+  for (const auto& [topic, partition] : open_targets_) {
+    Target& to = *topics_[topic].targets[static_cast<std::size_t>(partition.value())];
+    if (failure_.ok() && !to.builder.empty()) {
+      append(to).ignore("failure_ keeps it");
+    }
+  }
+  for (const auto& [topic, partition] : open_targets_) {
+    Target& to = *topics_[topic].targets[static_cast<std::size_t>(partition.value())];
+    if (!failure_.ok()) {
+      break;
+    }
+    if (to.end != kNoOffset && options_.acks_all) {
+      failure_ = await_high_watermark(to.log, to.end, options_.block_max);
+    }
+    if (to.end != kNoOffset) {
+      flushed.push_back({topic, partition, to.end, to.epoch});
+    }
+    to.end = kNoOffset;
+    to.open = false;
+  }
+  if (!failure_.ok()) {
+    return take_failure().error();
+  }
+  open_targets_.clear();
+  unacknowledged_.clear();
+  unacknowledged_bytes_ = 0;
+  return flushed;
+}
+
+Status EmbeddedSink::begin() {
+  return no_transactions();
+}
+
+Status EmbeddedSink::send_offsets(
+    std::span<const std::pair<TopicPartition, CommittedOffset>> /*offsets*/,
+    const GroupMetadata& /*group*/) {
+  return no_transactions();
+}
+
+Result<TransactionOutcome> EmbeddedSink::end(bool /*commit*/) {
+  return no_transactions();
+}
+
+}  // namespace weir::log

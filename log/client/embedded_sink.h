@@ -1,0 +1,67 @@
+#pragma once
+
+#include "log/broker/log_directory.h"
+#include "log/record/batch_builder.h"
+
+#include <weir/runtime/backend.h>
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace weir::log {
+
+// RecordSink over partitions of this process's directory. A batch is encoded once, into the buffer
+// that is then written and read; a full batch is appended on the caller's thread.
+//
+// Threading: confined to one thread at a time.
+// Bounds:    batches that were appended but are not yet acknowledged hold at most
+//            SinkOptions::buffer_bytes_max; then send() waits.
+class EmbeddedSink : public RecordSink {
+ public:
+  EmbeddedSink(LogDirectory& directory, SinkOptions options)
+      : directory_(directory), options_(std::move(options)) {}
+
+  Result<SinkTopicInfo> open_topic(const std::string& name) override;
+  Status send(SinkTopic topic, PartitionId partition, std::span<const RecordRef> records) override;
+  Result<std::vector<FlushedPartition>> flush() override;
+  Status begin() override;
+  Status send_offsets(std::span<const std::pair<TopicPartition, CommittedOffset>> offsets,
+                      const GroupMetadata& group) override;
+  Result<TransactionOutcome> end(bool commit) override;
+
+ private:
+  struct Target {
+    std::shared_ptr<Partition> log;  // opened at the first send
+    BatchBuilder builder;
+    Offset end = kNoOffset;  // behind what was appended since the last flush
+    LeaderEpoch epoch;
+    bool open = false;  // listed in open_targets_
+  };
+  struct Topic {
+    TopicDescription description;
+    std::vector<std::unique_ptr<Target>> targets;
+  };
+  struct Unacknowledged {
+    std::shared_ptr<Partition> log;
+    Offset end;
+    std::size_t bytes = 0;
+  };
+
+  Result<Target*> target(Topic& topic, PartitionId partition);
+  Status add(Target& target, const RecordRef& record);
+  Status append(Target& target);
+  Status wait_for_room();
+  Status take_failure();
+
+  LogDirectory& directory_;
+  const SinkOptions options_;
+  std::vector<Topic> topics_;
+  std::vector<std::pair<SinkTopic, PartitionId>>
+      open_targets_;  // with records since the last flush
+  std::deque<Unacknowledged> unacknowledged_;
+  std::size_t unacknowledged_bytes_ = 0;
+  Status failure_;  // of an append, until flush() reported it
+};
+
+}  // namespace weir::log

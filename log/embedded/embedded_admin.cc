@@ -1,0 +1,72 @@
+#include "log/embedded/embedded_admin.h"
+
+#include <fmt/core.h>
+
+namespace weir::log {
+
+Result<TopicDescription> EmbeddedAdmin::create_topic(const TopicSpec& spec) {
+  if (is_internal_topic(spec.name)) {
+    return Error(Errc::kInvalidTopic,
+                 fmt::format("topic {} is the log's own; choose another name", spec.name));
+  }
+  return directory_.create_topic(spec);
+}
+
+Result<std::vector<TopicDescription>> EmbeddedAdmin::list_topics() {
+  WEIR_TRY(directory_.refresh());
+  return directory_.list_topics();
+}
+
+Result<TopicDescription> EmbeddedAdmin::describe_topic(const std::string& name) {
+  WEIR_TRY(directory_.refresh());
+  return directory_.describe_topic(name);
+}
+
+Status EmbeddedAdmin::delete_topic(const std::string& name) {
+  return directory_.delete_topic(name);
+}
+
+Result<std::shared_ptr<Partition>> EmbeddedAdmin::open(const TopicPartition& partition) {
+  WEIR_TRY(directory_.refresh());
+  WEIR_TRY_ASSIGN(std::shared_ptr<Partition> log, directory_.partition(partition));
+  WEIR_TRY(directory_.refresh_partition(*log));
+  return log;
+}
+
+Result<PartitionOffsets> EmbeddedAdmin::offsets(const TopicPartition& partition) {
+  WEIR_TRY_ASSIGN(const std::shared_ptr<Partition> log, open(partition));
+  return log->offsets();
+}
+
+Result<std::optional<Offset>> EmbeddedAdmin::offset_for_time(const TopicPartition& partition,
+                                                             Timestamp time) {
+  WEIR_TRY_ASSIGN(const std::shared_ptr<Partition> log, open(partition));
+  return log->offset_for_time(time);
+}
+
+Result<std::optional<Offset>> EmbeddedAdmin::epoch_end_offset(const TopicPartition& partition,
+                                                              LeaderEpoch epoch) {
+  WEIR_TRY_ASSIGN(const std::shared_ptr<Partition> log, open(partition));
+  return log->epoch_end_offset(epoch);
+}
+
+// Nothing is compacted in this version, so no tombstone is ever gone.
+Result<std::optional<Offset>> EmbeddedAdmin::tombstone_horizon(const TopicPartition& partition) {
+  WEIR_TRY_ASSIGN(const std::shared_ptr<Partition> log, open(partition));
+  return std::optional<Offset>(log->offsets().log_start);
+}
+
+Status EmbeddedAdmin::delete_records(const TopicPartition& partition, Offset /*before*/) {
+  return Error(Errc::kUnsupported,
+               fmt::format("records of {} cannot be deleted in this version; delete the topic",
+                           partition.to_string()));
+}
+
+Status EmbeddedAdmin::grow_topic(const std::string& name, std::int32_t /*partitions*/) {
+  return Error(
+      Errc::kUnsupported,
+      fmt::format("topic {} cannot grow in this version; make a new topic and copy the records",
+                  name));
+}
+
+}  // namespace weir::log

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "log/broker/log_directory.h"
+#include "log/embedded/embedded_admin.h"
+
+#include <weir/log/embedded_log.h>
+#include <weir/runtime/thread_annotations.h>
+
+#include <memory>
+
+namespace weir::log {
+
+struct EmbeddedLog::State {
+  EmbeddedLogOptions options;
+  std::unique_ptr<LogDirectory> directory;
+  std::unique_ptr<EmbeddedAdmin> admin;
+  std::unique_ptr<Executor> own_executor;
+  Executor* executor = nullptr;  // null: no periodic work
+
+  Mutex mutex;
+  bool closed WEIR_GUARDED_BY(mutex) = false;
+  Executor::TimerId timer WEIR_GUARDED_BY(mutex) = 0;
+
+  void schedule_checkpoint();
+  void checkpoint();
+};
+
+}  // namespace weir::log

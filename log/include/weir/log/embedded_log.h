@@ -1,0 +1,68 @@
+#pragma once
+
+#include <weir/runtime/backend.h>
+#include <weir/runtime/clock.h>
+#include <weir/runtime/executor.h>
+#include <weir/runtime/file_system.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace weir::log {
+
+struct EmbeddedLogOptions {
+  // Beside a running holder, or of a directory at rest: writes nothing and sees what is below the
+  // high watermark.
+  bool read_only = false;
+  FileSystem* files = nullptr;   // null: the machine's disk
+  const Clock* clock = nullptr;  // null: the machine's clock; stamps records and appends
+  // Runs the periodic checkpoint of recovery points; null: a private thread. Outlives the log.
+  Executor* executor = nullptr;
+  // false: no periodic work at all, for simulations.
+  bool background = true;
+  std::uint64_t seed = 0;  // of topic ids; 0: the machine's entropy
+  // Memory for the newest batches of each partition, so that readers at the tail touch no file.
+  std::size_t tail_cache_bytes = 4U << 20U;
+  std::int32_t offsets_partitions = 50;  // offsets.topic.num.partitions, at the first commit
+};
+
+// The log in this process: a directory of Kafka-format partitions behind the Backend port.
+//
+//   auto log = weir::log::EmbeddedLog::open("weir-data").value();
+//
+// Threading:  thread-safe.
+// Ownership:  outlives every source, sink and group it made.
+// Durability: topics with weir.durability=fsync (default) acknowledge what is on disk; see
+//             docs/architecture.md. A crash at any moment loses nothing that was acknowledged.
+class EmbeddedLog : public Backend {
+ public:
+  // Makes the directory if it is absent or empty. After a crash it recovers, and says on the log
+  // what it cut. Errors: kLocked (names the holder), kInvalidArgument (a folder of another
+  // program), kNotFound
+  //         (read_only and nothing there), kCorrupt, kIo, kNoSpace.
+  static Result<std::unique_ptr<EmbeddedLog>> open(const std::string& path,
+                                                   EmbeddedLogOptions options = {});
+  ~EmbeddedLog() override;
+
+  Admin& admin() override;
+  Result<std::unique_ptr<RecordSource>> make_source(const SourceOptions& options) override;
+  Result<std::unique_ptr<RecordSink>> make_sink(const SinkOptions& options) override;
+  Result<std::unique_ptr<Group>> make_group(const std::string& group_id) override;
+
+  // `state/` of the directory, where applications keep theirs.
+  const std::string& state_directory() const;
+
+  // Syncs everything and marks the directory clean, so that the next start scans nothing. Sources
+  // and sinks answer kClosed afterwards. Idempotent. Without it the next start recovers as after a
+  // crash.
+  Status close();
+
+ private:
+  struct State;
+  friend class Producer;
+  explicit EmbeddedLog(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace weir::log
