@@ -125,6 +125,7 @@ class Producer::Impl {
   using Finished = std::vector<std::pair<InFlight, Status>>;
 
   Result<Topic*> topic(const std::string& name) WEIR_REQUIRES(mutex_);
+  void drop_deleted_topics() WEIR_REQUIRES(mutex_);
   Result<Open*> open(Topic& topic, const std::string& name, PartitionId partition)
       WEIR_REQUIRES(mutex_);
   PartitionId choose(Topic& topic, const ProducerRecord& record) WEIR_REQUIRES(mutex_);
@@ -142,6 +143,7 @@ class Producer::Impl {
   CondVar progress_;  // acknowledged or failed
   Rng rng_ WEIR_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Topic> topics_ WEIR_GUARDED_BY(mutex_);
+  std::uint64_t topics_seen_ WEIR_GUARDED_BY(mutex_) = 0;
   std::deque<InFlight> in_flight_ WEIR_GUARDED_BY(mutex_);
   Finished failed_ WEIR_GUARDED_BY(mutex_);            // appends that failed, for their callbacks
   std::size_t buffered_ WEIR_GUARDED_BY(mutex_) = 0;   // bytes in open and in-flight batches
@@ -153,12 +155,13 @@ class Producer::Impl {
 };
 
 Result<Producer::Impl::Topic*> Producer::Impl::topic(const std::string& name) {
-  const Uuid now = [&] {
-    const Result<TopicDescription> description = directory_.describe_topic(name);
-    return description.ok() ? description->id : Uuid{};
-  }();
+  const std::uint64_t now = directory_.topic_generation();
+  if (now != topics_seen_) {
+    topics_seen_ = now;
+    drop_deleted_topics();
+  }
   const auto found = topics_.find(name);
-  if (found != topics_.end() && found->second.id == now) {
+  if (found != topics_.end()) {
     return &found->second;
   }
   WEIR_TRY_ASSIGN(const TopicDescription description, directory_.describe_topic(name));
@@ -166,6 +169,31 @@ Result<Producer::Impl::Topic*> Producer::Impl::topic(const std::string& name) {
   fresh.id = description.id;
   fresh.partitions.resize(static_cast<std::size_t>(description.partitions));
   return &(topics_[name] = std::move(fresh));
+}
+
+// What was not appended yet is lost with its topic; its callbacks hear of it.
+void Producer::Impl::drop_deleted_topics() {
+  for (auto topic = topics_.begin(); topic != topics_.end();) {
+    const Result<TopicDescription> now = directory_.describe_topic(topic->first);
+    if (now.ok() && now->id == topic->second.id) {
+      ++topic;
+      continue;
+    }
+    for (auto& open : topic->second.partitions) {
+      if (open && !open->builder.empty()) {
+        InFlight lost{open->name,
+                      open->log,
+                      kNoOffset,
+                      kNoOffset,
+                      open->builder.size_bytes(),
+                      std::move(open->callbacks)};
+        failed_.emplace_back(
+            std::move(lost),
+            Error(Errc::kUnknownTopic, fmt::format("topic {} was deleted", topic->first)));
+      }
+    }
+    topic = topics_.erase(topic);
+  }
 }
 
 Result<Producer::Impl::Open*> Producer::Impl::open(Topic& topic, const std::string& name,
