@@ -127,12 +127,12 @@ class KeyValueStore {
 
   // Through the commit scope. Views stay valid until the next put() of the key, promote() or
   // drop().
-  NullableBytes value(const Entry& entry) const;
-  Timestamp timestamp(const Entry& entry) const;  // kNoTimestamp when absent
+  static NullableBytes value(const Entry& entry);
+  static Timestamp timestamp(const Entry& entry);  // kNoTimestamp when absent
   // As of the last promote().
-  NullableBytes committed_value(const Entry& entry) const;
-  Timestamp committed_timestamp(const Entry& entry) const;
-  ByteView key(const Entry& entry) const;
+  static NullableBytes committed_value(const Entry& entry);
+  static Timestamp committed_timestamp(const Entry& entry);
+  static ByteView key(const Entry& entry);
 
   // Writes into the commit scope; null deletes. Errors of the first form: none today, but kNoSpace
   // is allowed; of the second: those of find_or_load().
@@ -190,10 +190,9 @@ class KeyValueStore {
 
   // --- checkpoints ----------------------------------------------------------------------------
 
-  // At a commit boundary, right behind promote(): freezes the committed values in O(1) and has them
-  // written with the last promoted position. A checkpoint that runs already goes on instead.
-  // kDirect: flushes. kMemory: does nothing. Errors: kInvalidArgument when the commit scope is not
-  // empty.
+  // Freezes the committed values as of the last promote() in O(1) and has them written with its
+  // position; the open scope is not concerned. Does nothing when one runs or nothing changed.
+  // kDirect: flushes. kMemory: does nothing.
   Status begin_checkpoint();
   bool checkpoint_running() const { return job_ != nullptr; }
   // Ends the bookkeeping of a checkpoint that is done; never blocks. Call it now and then.
@@ -267,47 +266,67 @@ class KeyValueStore {
   static const HeapValue* heap_value(const Entry::Value& value);
   static NullableBytes view(const Entry::Value& value, std::uint8_t size);
   static ByteView heap_key(const Entry& entry);
-  bool matches(const Entry& entry, ByteView key) const;
+  static bool matches(const Entry& entry, ByteView key);
   Entry* entry_at(std::uint32_t index) const;
   void touch(Entry& entry) const;
 
   // table.cc
   Result<Entry*> load(ByteView key, std::uint64_t hash);
   Result<Entry*> insert(ByteView key, std::uint64_t hash);
+  bool may_be_checkpointed() const;
+  std::size_t refuse_above() const;
   Status check_room();
+  Error no_space() const;
   void grow_slots();
   void place(std::uint32_t tag, std::uint32_t index);
   void unplace(std::uint32_t tag, std::uint32_t index);
   void release(std::uint32_t index);
+  void release_entry(const Entry& entry);
   void release_all();
   void evict();
   bool evictable(const Entry& entry) const;
+  void publish_metrics();
+
+  // entry.cc
   void set_key(Entry& entry, ByteView key);
   void set_value(Entry::Value& slot, std::uint8_t& size, NullableBytes value, Timestamp timestamp);
-  void free_value(Entry::Value& slot, std::uint8_t size);
-  void load_stored(Entry& entry, const std::optional<std::string>& stored);
+  void free_value(Entry::Value& slot, std::uint8_t& size);
+  Status load_stored(Entry& entry, const std::optional<std::string>& stored);
   void join_scope(Entry* entry);
-  void put_slow(Entry* entry, NullableBytes value, Timestamp timestamp);
+  Status put_slow(Entry* entry, NullableBytes value, Timestamp timestamp);
+  Status room_for(std::size_t bytes);
+  void write_open(Entry* entry, NullableBytes value, Timestamp timestamp);
   static std::size_t heap_footprint(const Entry::Value& value, std::uint8_t size);
   static std::size_t key_footprint(const Entry& entry);
-  static std::size_t footprint(const Entry& entry);
+  static std::size_t footprint(const Entry& entry);  // key and committed value
 
   // commit.cc
-  Status check_stored(ByteView stored, ByteView key) const;
   Status promote_direct(const StorePosition& after);
   void promote_entry(Entry& entry);
-  void preserve_frozen(Entry& entry);
-  void mark_dirty(Entry& entry);
+  void close_scope();
+  void release_deleted(const std::vector<Entry*>& entries);
   void relieve();
   void renumber_pending();
   void forget_pending();
 
   // checkpointing.cc
-  std::uint8_t dirty_generation() const;
-  Status settle(CheckpointJob& job);
-  Status write_restored(std::span<const RecordView> records, const StorePosition& after);
-  Status apply_restored(const RecordView& record);
+  std::uint8_t dirty_generation() const { return odd_generation_ ? kDirtyOdd : kDirtyEven; }
+  // Makes the committed value free to change although a checkpoint runs.
+  void preserve_frozen(Entry& entry);
+  void mark_dirty(Entry& entry);
+  Status settle();
   StorePosition stamped(StorePosition position) const;
+  void abandon_checkpoint();
+  Status start_checkpoint();
+  bool checkpoint_is_current() const;
+  void finish_checkpoint();
+  void remember(Status failure);
+
+  // restore.cc
+  Status restore_direct(std::span<const RecordView> records, const StorePosition& after);
+  Status apply_restored(const RecordView& record, std::uint64_t hash);
+  Error missing_key(const RecordView& record) const;
+  Error short_value(std::size_t size) const;
 
   StoreOptions options_;
   CheckpointStore* checkpoints_;
@@ -341,17 +360,18 @@ class KeyValueStore {
   // Checkpoints.
   std::optional<StorePosition> position_;
   std::optional<StorePosition> checkpointed_;
+  Timestamp checkpoint_time_ = kNoTimestamp;
   std::vector<Entry*> dirty_;  // committed, of the present generation
   std::size_t dirty_bytes_ = 0;
   std::size_t frozen_bytes_ = 0;
   bool odd_generation_ = false;
   std::shared_ptr<CheckpointJob>
-      job_;                // shared with the executor's queue, which may keep it longer
-  Status forced_failure_;  // of a checkpoint that promote() waited for
+      job_;         // shared with the executor's queue, which may keep it longer
+  Status failure_;  // of a checkpoint that nobody polled
 
   // Scans.
-  std::unique_ptr<OrderedIndex> index_;  // made by the first scan
-  std::uint64_t layout_version_ = 0;     // changes when entries leave or the checkpoint moves
+  std::unique_ptr<OrderedIndex> index_;   // filled by the first scan
+  std::uint64_t checkpoint_version_ = 0;  // changes when an open scan must look at it anew
 
   StoreMetrics metrics_;
 };
@@ -485,11 +505,11 @@ inline ByteView KeyValueStore::heap_key(const Entry& entry) {
   return {bytes, size};
 }
 
-inline ByteView KeyValueStore::key(const Entry& entry) const {
+inline ByteView KeyValueStore::key(const Entry& entry) {
   return entry.key_size == kHeapKey ? heap_key(entry) : ByteView(entry.key, entry.key_size);
 }
 
-inline bool KeyValueStore::matches(const Entry& entry, ByteView key) const {
+inline bool KeyValueStore::matches(const Entry& entry, ByteView key) {
   if (key.size() <= kInlineKey) [[likely]] {
     return entry.key_size == key.size() && keys_equal(entry.key, key.data(), key.size());
   }
@@ -545,36 +565,35 @@ inline NullableBytes KeyValueStore::view(const Entry::Value& value, std::uint8_t
   return {};
 }
 
-inline NullableBytes KeyValueStore::value(const Entry& entry) const {
+inline NullableBytes KeyValueStore::value(const Entry& entry) {
   return entry.open_size == kNone ? view(entry.committed, entry.committed_size)
                                   : view(entry.open, entry.open_size);
 }
 
-inline Timestamp KeyValueStore::timestamp(const Entry& entry) const {
+inline Timestamp KeyValueStore::timestamp(const Entry& entry) {
   return entry.open_size == kNone ? entry.committed.timestamp : entry.open.timestamp;
 }
 
-inline NullableBytes KeyValueStore::committed_value(const Entry& entry) const {
+inline NullableBytes KeyValueStore::committed_value(const Entry& entry) {
   return view(entry.committed, entry.committed_size);
 }
 
-inline Timestamp KeyValueStore::committed_timestamp(const Entry& entry) const {
+inline Timestamp KeyValueStore::committed_timestamp(const Entry& entry) {
   return entry.committed.timestamp;
 }
 
 inline Status KeyValueStore::put(Entry* entry, NullableBytes value, Timestamp timestamp) {
-  changelog_current_ = false;
-  if (entry->open_size == kNone) {
-    join_scope(entry);
-  }
   if (value.size() == sizeof(std::uint64_t) && entry->open_size != kHeap) [[likely]] {
+    if (entry->open_size == kNone) {
+      join_scope(entry);
+    }
+    changelog_current_ = false;
     entry->open.timestamp = timestamp;
-    std::memcpy(entry->open.bytes, value.view().data(), sizeof(std::uint64_t));
+    std::memmove(entry->open.bytes, value.view().data(), sizeof(std::uint64_t));
     entry->open_size = sizeof(std::uint64_t);
     return {};
   }
-  put_slow(entry, value, timestamp);
-  return {};
+  return put_slow(entry, value, timestamp);
 }
 
 inline bool KeyValueStore::mark_pending(Entry* entry) {
