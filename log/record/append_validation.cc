@@ -69,39 +69,18 @@ Status validate_timestamp(Timestamp timestamp, std::int32_t index, const AppendR
   return Status();
 }
 
-bool has_odd_header_value(const RawRecord& record, const char* end) {
-  const char* in = record.headers;
-  for (std::int32_t i = 0; i < record.header_count; ++i) {
-    std::int32_t length = 0;
-    in = read_varint(in, end, &length);
-    in = read_varint(in + length, end, &length);
-    if (length < -1) {
-      return true;
-    }
-    in += std::max(length, 0);
-  }
-  return false;
-}
-
-// `end`: of the record.
-Status validate_record(const RawRecord& record, const char* end, std::int32_t index,
-                       const AppendRules& rules) {
+Status validate_record(const RawRecord& record, std::int32_t index, const AppendRules& rules) {
   if (record.offset_delta != index) [[unlikely]] {
     return refuse(Errc::kInvalidRecord, "record {} has the offset delta {}", index,
                   record.offset_delta);
   }
-  if (record.key_length < -1 || record.value_length < -1) [[unlikely]] {
-    return refuse(Errc::kInvalidRecord, "record {} has a key of {} or a value of {} bytes", index,
-                  record.key_length, record.value_length);
+  if (record.odd_length) [[unlikely]] {
+    return refuse(Errc::kInvalidRecord, "record {} has a length below -1", index);
   }
-  if (rules.require_keys && record.key_length < 0) [[unlikely]] {
+  if (rules.require_keys && record.key.is_null()) [[unlikely]] {
     return refuse(Errc::kInvalidRecord,
                   "record {} has no key, which a compacted topic needs; set a key or the topic's "
                   "cleanup.policy to delete",
-                  index);
-  }
-  if (record.header_count > 0 && has_odd_header_value(record, end)) [[unlikely]] {
-    return refuse(Errc::kInvalidRecord, "record {} has a header value of less than -1 bytes",
                   index);
   }
   return Status();
@@ -116,7 +95,7 @@ Status validate_records(const BatchHeader& header, ByteView records, const Appen
   // A control batch's key is its type.
   const bool plain = !header.is_control();
   max_timestamp = INT64_MIN;
-  RawRecord record{};
+  RawRecord record;
   for (std::int32_t i = 0; i < header.records_count; ++i) {
     const char* const next = read_record(in, end, record);
     if (next == nullptr) [[unlikely]] {
@@ -126,7 +105,7 @@ Status validate_records(const BatchHeader& header, ByteView records, const Appen
     }
     in = next;
     if (plain) {
-      WEIR_TRY(validate_record(record, next, i, rules));
+      WEIR_TRY(validate_record(record, i, rules));
     }
     const auto timestamp =
         static_cast<Timestamp>(static_cast<std::uint64_t>(header.base_timestamp) +

@@ -20,6 +20,9 @@ constexpr std::int16_t kControlBit = 0x20;
 constexpr std::size_t kBodyOverheadMin = 6;
 // length 5, attributes 1, timestampDelta 10, four more of 5 bytes.
 constexpr std::size_t kRecordOverheadMax = 36;
+// Payloads with which the body has 64 to 8,191 bytes whatever its numbers: two bytes of length.
+constexpr std::size_t kPlainPayloadMin = 64 - kBodyOverheadMin;
+constexpr std::size_t kPlainPayloadMax = 8191 - kRecordOverheadMax;
 constexpr std::size_t kBatchBytesMax = std::numeric_limits<std::int32_t>::max();
 
 std::size_t payload_size(const RecordRef& record) {
@@ -69,19 +72,53 @@ inline char* write_size(char* out, std::uint64_t size) {
   return write_uvarint(out, raw);
 }
 
-// Keys are short: two overlapping words are cheaper than a call.
-inline char* write_bytes(char* out, const char* data, std::size_t size) {
-  if (size >= 8 && size <= 16) {
-    std::uint64_t head = 0;
-    std::uint64_t tail = 0;
-    std::memcpy(&head, data, sizeof(head));
-    std::memcpy(&tail, data + size - sizeof(tail), sizeof(tail));
-    std::memcpy(out, &head, sizeof(head));
-    std::memcpy(out + size - sizeof(tail), &tail, sizeof(tail));
-    return out + size;
+// Little-endian: the low byte first.
+static_assert(std::endian::native == std::endian::little);
+
+// A number of at most 14 bits as one byte or two. With two, raw + (raw & ~127) moves the upper
+// seven bits up by one, and 128 sets the first byte's high bit.
+inline char* write_short(char* out, std::uint64_t raw) {
+  if (raw < 0x80U) [[likely]] {
+    *out = static_cast<char>(raw);
+    return out + 1;
   }
-  std::memcpy(out, data, size);
-  return out + size;
+  const auto pair = static_cast<std::uint16_t>(raw + (raw & ~std::uint64_t{127}) + 128U);
+  std::memcpy(out, &pair, sizeof(pair));
+  return out + 2;
+}
+
+template <class Word>
+inline void copy_ends(char* out, const char* data, std::size_t size) {
+  Word head;
+  Word tail;
+  std::memcpy(&head, data, sizeof(head));
+  std::memcpy(&tail, data + size - sizeof(tail), sizeof(tail));
+  std::memcpy(out, &head, sizeof(head));
+  std::memcpy(out + size - sizeof(tail), &tail, sizeof(tail));
+}
+
+constexpr std::size_t kShortKeyMax = 32;
+
+// Keys are short: two overlapping words are cheaper than a call. Requires: size <= kShortKeyMax.
+inline void copy_short(char* out, const char* data, std::size_t size) {
+  struct Pair {
+    std::uint64_t words[2];
+  };
+  if (size >= 8) [[likely]] {
+    if (size <= 16) [[likely]] {
+      copy_ends<std::uint64_t>(out, data, size);
+    } else {
+      copy_ends<Pair>(out, data, size);
+    }
+  } else if (size >= 4) {
+    copy_ends<std::uint32_t>(out, data, size);
+  } else if (size > 0) {
+    const char middle = data[size / 2];
+    const char last = data[size - 1];
+    out[0] = data[0];
+    out[size / 2] = middle;
+    out[size - 1] = last;
+  }
 }
 
 inline char* write_nullable(char* out, const NullableBytes& bytes) {
@@ -91,7 +128,8 @@ inline char* write_nullable(char* out, const NullableBytes& bytes) {
   }
   const ByteView view = bytes.view();
   out = write_size(out, view.size());
-  return write_bytes(out, view.data(), view.size());
+  std::memcpy(out, view.data(), view.size());
+  return out + view.size();
 }
 
 }  // namespace
@@ -100,11 +138,45 @@ BatchBuilder::BatchBuilder(std::size_t batch_bytes)
     : batch_bytes_(std::clamp(batch_bytes, kBatchHeaderBytes, kBatchBytesMax)) {}
 
 bool BatchBuilder::append(const RecordRef& record) {
+  const std::size_t payload = record.key.size() + record.value.size();
+  const std::uint64_t delta = zigzag64(wrapping_minus(record.timestamp, base_timestamp_));
+  // The plain record: it surely fits, its length takes two bytes, every other number one or two.
+  const bool fits = used_ + payload + kRecordOverheadMax <= limit_;
+  const bool two_bytes = payload - kPlainPayloadMin <= kPlainPayloadMax - kPlainPayloadMin;
+  if (record.headers.count() != 0 || !fits || !two_bytes || delta >= 0x4000U || count_ >= 0x2000 ||
+      record.key.is_null() || record.key.size() > kShortKeyMax || record.value.is_null())
+      [[unlikely]] {
+    return append_slowly(record);
+  }
+  if (record.timestamp > max_timestamp_) {
+    max_timestamp_ = record.timestamp;
+  }
+  char* const start = data_ + used_;
+  char* out = start + 2;
+  *out++ = 0;  // attributes, unused
+  out = write_short(out, delta);
+  out = write_short(out, static_cast<std::uint64_t>(count_) << 1U);
+  const ByteView key = record.key.view();
+  *out++ = static_cast<char>(key.size() << 1U);
+  copy_short(out, key.data(), key.size());
+  out += key.size();
+  const ByteView value = record.value.view();
+  out = write_short(out, std::uint64_t{value.size()} << 1U);
+  char* const value_at = out;
+  out += value.size();
+  *out++ = 0;  // count of headers
+  write_short(start, static_cast<std::uint64_t>(out - start - 2) << 1U);
+  used_ += static_cast<std::size_t>(out - start);
+  ++count_;
+  // Last, so that nothing needs to be kept over the call.
+  std::memcpy(value_at, value.data(), value.size());
+  return true;
+}
+
+[[gnu::noinline]] bool BatchBuilder::append_slowly(const RecordRef& record) {
   // Only near the end, or without a buffer, is the exact size worth its instructions.
-  if (used_ + payload_size(record) + kRecordOverheadMax > limit_) [[unlikely]] {
-    if (!make_room(record)) {
-      return false;
-    }
+  if (used_ + payload_size(record) + kRecordOverheadMax > limit_ && !make_room(record)) {
+    return false;
   }
   write(record);
   return true;
@@ -119,22 +191,21 @@ bool BatchBuilder::make_room(const RecordRef& record) {
   WEIR_ASSERT(needed <= kBatchBytesMax);
   if (buffer_.capacity() < std::max(needed, batch_bytes_)) {
     buffer_ = SharedBytes::allocate(std::max(needed, batch_bytes_));
+    data_ = buffer_.data();
     limit_ = std::min(batch_bytes_, buffer_.capacity());
   }
+  base_timestamp_ = record.timestamp;
+  max_timestamp_ = record.timestamp;
   return true;
 }
 
 void BatchBuilder::write(const RecordRef& record) {
-  if (count_ == 0) {
-    base_timestamp_ = record.timestamp;
-    max_timestamp_ = record.timestamp;
-  }
   max_timestamp_ = std::max(max_timestamp_, record.timestamp);
 
   // The body is written behind a gap for its length. The gap is right unless the numbers in the
   // body push the length over a border, and never too large.
   const std::size_t gap = fast_varint_size((payload_size(record) + kBodyOverheadMin) << 1U);
-  char* const start = buffer_.data() + used_;
+  char* const start = data_ + used_;
   char* const body = start + gap;
   char* out = body;
   *out++ = 0;  // attributes, unused
@@ -159,7 +230,7 @@ void BatchBuilder::write(const RecordRef& record) {
     out += exact - gap;
   }
   write_size(start, size);
-  used_ = static_cast<std::size_t>(out - buffer_.data());
+  used_ = static_cast<std::size_t>(out - data_);
   ++count_;
 }
 
@@ -182,6 +253,7 @@ SharedBytes BatchBuilder::seal(const Producer& producer) {
   buffer_.resize(used_);
   SharedBytes sealed = std::move(buffer_);
   buffer_ = SharedBytes();
+  data_ = nullptr;
   limit_ = 0;
   used_ = kBatchHeaderBytes;
   count_ = 0;

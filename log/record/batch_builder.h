@@ -47,9 +47,11 @@ class BatchBuilder {
 
  private:
   bool make_room(const RecordRef& record);
+  bool append_slowly(const RecordRef& record);
   void write(const RecordRef& record);
 
   SharedBytes buffer_;
+  char* data_ = nullptr;  // buffer_.data()
   std::size_t batch_bytes_;
   std::size_t limit_ = 0;  // min(batch_bytes_, capacity), 0 without a buffer
   std::size_t used_ = kBatchHeaderBytes;

@@ -18,19 +18,13 @@ std::int64_t wrapping_plus(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 
-// A negative length is null.
-NullableBytes nullable(const char* data, std::int32_t length) {
-  return length < 0 ? NullableBytes()
-                    : NullableBytes(ByteView(data, static_cast<std::size_t>(length)));
-}
-
 Error bad_batch(const BatchHeader& header, std::string_view what) {
   return Error(Errc::kCorrupt,
                fmt::format("batch at offset {}: {}", header.base_offset.value(), what));
 }
 
 Error bad_record(const BatchHeader& header, std::int32_t index, const char* in, const char* end) {
-  RawRecord record{};
+  RawRecord record;
   const char* fault = "";
   read_record_carefully(in, end, record, &fault);
   return bad_batch(header, fmt::format("record {} of {}: {}", index, header.records_count, fault));
@@ -44,32 +38,33 @@ void reserve_more(std::vector<RecordView>& out, std::size_t count) {
   }
 }
 
+// Requires: room for header.records_count more in `out`.
+template <TimestampType kType>
 Status decode_plain(const BatchHeader& header, ByteView records, std::vector<RecordView>& out) {
   const char* in = records.data();
   const char* const end = in + records.size();
   const std::int64_t base_offset = header.base_offset.value();
-  const bool append_time = header.timestamp_type() == TimestampType::kLogAppendTime;
-  // LogAppendTime: the deltas are read and not used.
-  const std::uint64_t delta_mask = append_time ? 0 : ~std::uint64_t{0};
-  const std::int64_t base_timestamp = append_time ? header.max_timestamp : header.base_timestamp;
+  const std::int64_t base_timestamp = header.base_timestamp;
+  const std::int64_t max_timestamp = header.max_timestamp;
+  const std::int32_t count = header.records_count;
 
   RawRecord record;
-  for (std::int32_t i = 0; i < header.records_count; ++i) {
+  for (std::int32_t i = 0; i < count; ++i) {
     const char* const next = read_record(in, end, record);
     if (next == nullptr) [[unlikely]] {
       return bad_record(header, i, in, end);
     }
     in = next;
-    RecordView& view = out.emplace_back();
-    view.key = nullable(record.key, record.key_length);
-    view.value = nullable(record.value, record.value_length);
-    view.offset = Offset(wrapping_plus(base_offset, record.offset_delta));
-    view.timestamp = wrapping_plus(
-        base_timestamp,
-        static_cast<std::int64_t>(static_cast<std::uint64_t>(record.timestamp_delta) & delta_mask));
-    view.headers =
+    if (out.size() == out.capacity()) {
+      __builtin_unreachable();  // lets the compiler build the record in place
+    }
+    out.emplace_back(
+        record.key, record.value, Offset(wrapping_plus(base_offset, record.offset_delta)),
+        kType == TimestampType::kLogAppendTime
+            ? max_timestamp
+            : wrapping_plus(base_timestamp, record.timestamp_delta),
         HeadersView(ByteView(record.headers, static_cast<std::size_t>(next - record.headers)),
-                    static_cast<std::uint32_t>(record.header_count));
+                    static_cast<std::uint32_t>(record.header_count)));
   }
   if (in != end) [[unlikely]] {
     return bad_batch(header, fmt::format("{} bytes behind the last of {} records", end - in,
@@ -106,7 +101,10 @@ Status decode_records(const BatchHeader& header, ByteView batch, const DecodeLim
   }
   const std::size_t size_before = out.size();
   reserve_more(out, count);
-  Status decoded = decode_plain(header, records, out);
+  WEIR_ASSERT(out.capacity() - size_before >= count);
+  Status decoded = header.timestamp_type() == TimestampType::kLogAppendTime
+                       ? decode_plain<TimestampType::kLogAppendTime>(header, records, out)
+                       : decode_plain<TimestampType::kCreateTime>(header, records, out);
   if (!decoded.ok()) [[unlikely]] {
     out.resize(size_before);
   }

@@ -4,12 +4,16 @@ namespace weir::log {
 
 namespace internal {
 
-const char* read_long_number32(const char* in, std::uint32_t* raw) {
-  return read_uvarint32(in, in + 10, raw);
+Number read_long_number32(const char* in) {
+  std::uint32_t raw = 0;
+  const char* const next = read_uvarint32(in, in + 10, &raw);
+  return {next, raw};
 }
 
-const char* read_long_number64(const char* in, std::uint64_t* raw) {
-  return read_uvarint64(in, in + 10, raw);
+Number read_long_number64(const char* in) {
+  std::uint64_t raw = 0;
+  const char* const next = read_uvarint64(in, in + 10, &raw);
+  return {next, raw};
 }
 
 }  // namespace internal
@@ -27,15 +31,21 @@ class FieldReader {
   bool read(std::int64_t* value, const char* fault) {
     return advance(read_varlong(in_, end_, value), fault);
   }
-  // A negative length has no bytes.
-  bool skip(std::int64_t length, const char* fault) {
+  // A negative length has no bytes and is null.
+  bool read_bytes(std::int32_t length, NullableBytes& bytes, const char* fault) {
     if (length > end_ - in_) {
       fault_ = fault;
       return false;
     }
-    in_ += length > 0 ? length : 0;
+    bytes = NullableBytes();
+    if (length >= 0) {
+      bytes = ByteView(in_, static_cast<std::size_t>(length));
+      in_ += length;
+    }
+    odd_length_ = odd_length_ || length < -1;
     return true;
   }
+  bool skip_byte(const char* fault) { return advance(in_ == end_ ? nullptr : in_ + 1, fault); }
   bool fail(const char* fault) {
     fault_ = fault;
     return false;
@@ -44,6 +54,7 @@ class FieldReader {
   const char* position() const { return in_; }
   std::int64_t left() const { return end_ - in_; }
   const char* fault() const { return fault_; }
+  bool odd_length() const { return odd_length_; }
 
  private:
   bool advance(const char* next, const char* fault) {
@@ -58,6 +69,7 @@ class FieldReader {
   const char* in_;
   const char* end_;
   const char* fault_ = nullptr;
+  bool odd_length_ = false;
 };
 
 bool skip_headers(FieldReader& fields, std::int32_t count) {
@@ -67,6 +79,7 @@ bool skip_headers(FieldReader& fields, std::int32_t count) {
   if (count > fields.left()) {
     return fields.fail("the count of headers is larger than the bytes left");
   }
+  NullableBytes bytes;
   for (std::int32_t i = 0; i < count; ++i) {
     std::int32_t length = 0;
     if (!fields.read(&length, "a header name's length is cut or too long")) {
@@ -75,9 +88,9 @@ bool skip_headers(FieldReader& fields, std::int32_t count) {
     if (length < 0) {
       return fields.fail("a header name's length is negative");
     }
-    if (!fields.skip(length, "a header name is longer than the record") ||
+    if (!fields.read_bytes(length, bytes, "a header name is longer than the record") ||
         !fields.read(&length, "a header value's length is cut or too long") ||
-        !fields.skip(length, "a header value is longer than the record")) {
+        !fields.read_bytes(length, bytes, "a header value is longer than the record")) {
       return false;
     }
   }
@@ -85,24 +98,23 @@ bool skip_headers(FieldReader& fields, std::int32_t count) {
 }
 
 bool read_body(FieldReader& fields, RawRecord& record) {
-  if (!fields.skip(1, "the record has no attributes") ||
+  std::int32_t length = 0;
+  if (!fields.skip_byte("the record has no attributes") ||
       !fields.read(&record.timestamp_delta, "timestampDelta is cut or too long") ||
       !fields.read(&record.offset_delta, "offsetDelta is cut or too long") ||
-      !fields.read(&record.key_length, "the key's length is cut or too long")) {
-    return false;
-  }
-  record.key = fields.position();
-  if (!fields.skip(record.key_length, "the key is longer than the record") ||
-      !fields.read(&record.value_length, "the value's length is cut or too long")) {
-    return false;
-  }
-  record.value = fields.position();
-  if (!fields.skip(record.value_length, "the value is longer than the record") ||
+      !fields.read(&length, "the key's length is cut or too long") ||
+      !fields.read_bytes(length, record.key, "the key is longer than the record") ||
+      !fields.read(&length, "the value's length is cut or too long") ||
+      !fields.read_bytes(length, record.value, "the value is longer than the record") ||
       !fields.read(&record.header_count, "the count of headers is cut or too long")) {
     return false;
   }
   record.headers = fields.position();
-  return skip_headers(fields, record.header_count);
+  if (!skip_headers(fields, record.header_count)) {
+    return false;
+  }
+  record.odd_length = fields.odd_length();
+  return true;
 }
 
 }  // namespace
