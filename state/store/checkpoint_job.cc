@@ -25,12 +25,11 @@ std::uint64_t key_prefix(ByteView key) {
 }  // namespace
 
 CheckpointJob::CheckpointJob(CheckpointStore& store, std::vector<Entry*> entries,
-                             std::uint8_t generation, const StorePosition& promoted,
-                             const StorePosition& position, bool flush_only)
+                             std::uint8_t generation, const StorePosition& position,
+                             bool flush_only)
     : store_(store),
       entries_(std::move(entries)),
       generation_(generation),
-      promoted_(promoted),
       position_(position),
       flush_only_(flush_only) {}
 

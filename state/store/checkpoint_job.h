@@ -22,9 +22,8 @@ class CheckpointJob {
   using Entry = KeyValueStore::Entry;
 
   // `generation`: the value of Entry::dirty in all of `entries`.
-  // `position` is written, `promoted` is the store's own (without the time of writing).
   CheckpointJob(CheckpointStore& store, std::vector<Entry*> entries, std::uint8_t generation,
-                const StorePosition& promoted, const StorePosition& position, bool flush_only);
+                const StorePosition& position, bool flush_only);
 
   // Runs the job unless somebody has begun it.
   void run_if_waiting();
@@ -40,7 +39,6 @@ class CheckpointJob {
   std::uint8_t generation() const { return generation_; }
   const std::vector<Entry*>& entries() const { return entries_; }
   const StorePosition& position() const { return position_; }
-  const StorePosition& promoted() const { return promoted_; }
   // Requires: done().
   const Status& result() const { return result_; }
 
@@ -70,7 +68,6 @@ class CheckpointJob {
   CheckpointStore& store_;
   std::vector<Entry*> entries_;
   std::uint8_t generation_;
-  StorePosition promoted_;
   StorePosition position_;
   bool flush_only_;
 

@@ -13,14 +13,21 @@ namespace {
 
 constexpr std::int64_t kRefreshAfterMs = 3'600'000;
 
+// Whether both stand at the same record, whenever they were made.
+bool same_place(StorePosition a, const StorePosition& b) {
+  a.time = b.time;
+  return a == b;
+}
+
 }  // namespace
 
-// The time of a checkpoint tells whether tombstones behind it may be gone.
-StorePosition KeyValueStore::stamped(StorePosition position) const {
-  if (position.time == kNoTimestamp) {
-    position.time = clock_.now();
+// A moment at which nothing had been appended above position_: what is above it is younger, and so
+// are its tombstones. During a restore that is the time of the checkpoint it began with.
+Timestamp KeyValueStore::checkpoint_time() const {
+  if (!caught_up_) {
+    return checkpoint_time_;
   }
-  return position;
+  return changelog_begun_ ? promoted_at_ : clock_.now();
 }
 
 void KeyValueStore::mark_dirty(Entry& entry) {
@@ -50,8 +57,8 @@ Status KeyValueStore::begin_checkpoint() {
 // A position ages although nothing changes: written anew while it is surely right, it stays valid
 // for a backend that only knows delete.retention.ms.
 bool KeyValueStore::checkpoint_is_current() const {
-  return dirty_.empty() && position_ == checkpointed_ &&
-         clock_.now() - checkpoint_time_ < kRefreshAfterMs;
+  return dirty_.empty() && checkpointed_.has_value() && same_place(*position_, *checkpointed_) &&
+         (!caught_up_ || clock_.now() - checkpoint_time_ < kRefreshAfterMs);
 }
 
 Status KeyValueStore::start_checkpoint() {
@@ -59,10 +66,15 @@ Status KeyValueStore::start_checkpoint() {
       checkpoint_is_current()) {
     return {};
   }
+  StorePosition position = *position_;
+  position.time = checkpoint_time();
+  const bool is_direct = options_.mode == StoreMode::kDirect;
+  if (is_direct) {
+    WEIR_TRY(checkpoints_->write({}, position));
+  }
   const std::uint8_t frozen = dirty_generation();
-  job_ =
-      std::make_shared<CheckpointJob>(*checkpoints_, std::exchange(dirty_, {}), frozen, *position_,
-                                      stamped(*position_), options_.mode == StoreMode::kDirect);
+  job_ = std::make_shared<CheckpointJob>(*checkpoints_, std::exchange(dirty_, {}), frozen, position,
+                                         is_direct);
   frozen_bytes_ = std::exchange(dirty_bytes_, 0);
   odd_generation_ = !odd_generation_;
   if (background_ == nullptr) {
@@ -115,7 +127,7 @@ Status KeyValueStore::settle() {
     return Error(job->result().error()).with_context("checkpoint of store " + options_.name);
   }
   metrics_.checkpoints.add(1);
-  checkpointed_ = job->promoted();
+  checkpointed_ = job->position();
   checkpoint_time_ = job->position().time;
   ++checkpoint_version_;
   release_deleted(job->entries());

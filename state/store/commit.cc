@@ -148,6 +148,8 @@ Status KeyValueStore::promote(const StorePosition& after) {
     release_deleted(scope_);
   }
   position_ = after;
+  promoted_at_ = clock_.now();
+  caught_up_ = true;
   metrics_.promotes.add(1);
   close_scope();
   return {};
@@ -188,10 +190,14 @@ Status KeyValueStore::promote_direct(const StorePosition& after) {
   }
   std::sort(changes.begin(), changes.end(),
             [](const StoreChange& a, const StoreChange& b) { return a.key < b.key; });
-  if (Status written = checkpoints_->write(changes, stamped(after)); !written.ok()) {
+  StorePosition position = after;
+  position.time = clock_.now();
+  if (Status written = checkpoints_->write(changes, position); !written.ok()) {
     return std::move(written).error().with_context("commit store " + options_.name);
   }
   position_ = after;
+  promoted_at_ = clock_.now();
+  caught_up_ = true;
   metrics_.promotes.add(1);
   close_scope();
   return {};

@@ -76,6 +76,10 @@ Status KeyValueStore::restore(std::span<const RecordView> records, const StorePo
     return Error(Errc::kInvalidArgument,
                  fmt::format("store {} is restored while its commit scope is open", options_.name));
   }
+  if (caught_up_) {
+    checkpoint_time_ = promoted_at_;
+    caught_up_ = false;
+  }
   if (options_.mode == StoreMode::kDirect) {
     return restore_direct(records, after);
   }
@@ -152,17 +156,23 @@ Status KeyValueStore::restore_direct(std::span<const RecordView> records,
     }
     changes.push_back(change);
   }
-  WEIR_TRY(checkpoints_->write(changes, stamped(after)));
+  StorePosition position = after;
+  position.time = checkpoint_time();
+  WEIR_TRY(checkpoints_->write(changes, position));
   position_ = after;
   close_scope();
   return {};
 }
 
 Status KeyValueStore::finish_restore(const StorePosition& at) {
-  if (options_.mode == StoreMode::kDirect && position_ != at) {
-    WEIR_TRY(checkpoints_->write({}, stamped(at)));
+  if (options_.mode == StoreMode::kDirect) {
+    StorePosition position = at;
+    position.time = clock_.now();
+    WEIR_TRY(checkpoints_->write({}, position));
   }
   position_ = at;
+  promoted_at_ = clock_.now();
+  caught_up_ = true;
   return {};
 }
 
@@ -204,6 +214,7 @@ Status KeyValueStore::clear() {
   checkpointed_.reset();
   complete_ = true;
   checkpoint_time_ = kNoTimestamp;
+  caught_up_ = false;
   failure_ = Status();
   close_scope();
   ++checkpoint_version_;

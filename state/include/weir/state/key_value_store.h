@@ -315,7 +315,7 @@ class KeyValueStore {
   void preserve_frozen(Entry& entry);
   void mark_dirty(Entry& entry);
   Status settle();
-  StorePosition stamped(StorePosition position) const;
+  Timestamp checkpoint_time() const;
   void abandon_checkpoint();
   Status start_checkpoint();
   bool checkpoint_is_current() const;
@@ -360,7 +360,9 @@ class KeyValueStore {
   // Checkpoints.
   std::optional<StorePosition> position_;
   std::optional<StorePosition> checkpointed_;
-  Timestamp checkpoint_time_ = kNoTimestamp;
+  Timestamp checkpoint_time_ = kNoTimestamp;  // of the last written position
+  Timestamp promoted_at_ = kNoTimestamp;
+  bool caught_up_ = false;     // position_ was the changelog's end at promoted_at_
   std::vector<Entry*> dirty_;  // committed, of the present generation
   std::size_t dirty_bytes_ = 0;
   std::size_t frozen_bytes_ = 0;
