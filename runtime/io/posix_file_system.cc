@@ -236,12 +236,13 @@ class PosixFileSystem final : public FileSystem {
 
   void stop_workers();
   // In the child of a fork the threads do not exist and the lock may be held by one of them.
-  void forget_workers() { workers_.store(nullptr, std::memory_order_relaxed); }
+  void forget_workers() { forgotten_workers_ = workers_.exchange(nullptr); }
 
  private:
   internal::IoWorkers& workers();
 
   std::atomic<internal::IoWorkers*> workers_{nullptr};
+  internal::IoWorkers* forgotten_workers_ = nullptr;  // the parent's, never touched
 };
 
 int open_flags(OpenMode mode) {
