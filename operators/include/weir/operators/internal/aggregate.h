@@ -41,8 +41,10 @@ class AggregateCore : public RawReceiver, public StoreCache::Emission {
   };
   // Applies one input to the entry and hands the result on.
   void update(ByteView key, const Input& input, Flow& flow);
-  // Writes the new value; false: the task failed.
-  virtual bool apply(Entry* entry, const Input& input, Timestamp timestamp) = 0;
+  // Writes the new value with `timestamp`, a delete with `delete_timestamp` (that of the record);
+  // false: the task failed.
+  virtual bool apply(Entry* entry, NullableBytes stored, const Input& input, Timestamp timestamp,
+                     Timestamp delete_timestamp) = 0;
 
   StoreCache& cache_;
   state::KeyValueStore& store_;
@@ -62,7 +64,8 @@ class CountCore : public AggregateCore {
   using AggregateCore::AggregateCore;
 
  protected:
-  bool apply(Entry* entry, const Input& input, Timestamp timestamp) final;
+  bool apply(Entry* entry, NullableBytes stored, const Input& input, Timestamp timestamp,
+             Timestamp delete_timestamp) final;
 };
 
 class ReduceCore : public AggregateCore {
@@ -71,7 +74,8 @@ class ReduceCore : public AggregateCore {
 
  protected:
   enum class Step { kStore, kDelete, kFailed };
-  bool apply(Entry* entry, const Input& input, Timestamp timestamp) final;
+  bool apply(Entry* entry, NullableBytes stored, const Input& input, Timestamp timestamp,
+             Timestamp delete_timestamp) final;
   // Appends the new value to `out` (empty on entry).
   virtual Step combine(NullableBytes stored, const Input& input, std::string& out) = 0;
 
@@ -85,7 +89,7 @@ class AggregateNode : public EmittingNode<PlainOf<K>, R>, public Receiver<K, V>,
  public:
   AggregateNode(StoreCache& cache, TaskContext& task)
       : Core(cache, check_bytes_of<K>(), check_bytes_of<V>()), task_context_(task) {
-    cache.set_emission(*this);
+    cache.set_emission(*this, kIsOptional<R>);
   }
 
   void receive(const K* key, const V& value, Flow& flow) override {

@@ -40,17 +40,18 @@ enum class DropReason : std::uint8_t {
   kCount,
 };
 
+// Whose fault an error is decides what happens: a record stops the application, a log or a disk is
+// tried again.
+enum class FailureKind : std::uint8_t { kRecord, kInfrastructure };
+
 // What a task's nodes share: the first error, and counters.
 class TaskContext {
  public:
   // Remembers the first error; the task stops behind the record that caused it.
-  void fail(Error error);
+  void fail(Error error, FailureKind kind = FailureKind::kRecord);
   bool failed() const { return failed_; }
   const Status& status() const { return status_; }
-  void clear_failure() {
-    failed_ = false;
-    status_ = Status();
-  }
+  FailureKind failure_kind() const { return kind_; }
 
   // Counts a record that an operator could not take; warns about the first of each reason.
   void drop(DropReason reason, const Flow& flow);
@@ -59,6 +60,7 @@ class TaskContext {
 
  private:
   bool failed_ = false;
+  FailureKind kind_ = FailureKind::kRecord;
   Status status_;
   Counter dropped_;
   bool warned_[static_cast<std::size_t>(DropReason::kCount)] = {};

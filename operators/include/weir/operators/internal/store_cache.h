@@ -41,12 +41,17 @@ class StoreCache {
 
   state::KeyValueStore& store() { return store_; }
   TaskContext& task() { return task_; }
-  void set_emission(Emission& emission) { emission_ = &emission; }
+  // `can_delete`: the operator may delete entries.
+  void set_emission(Emission& emission, bool can_delete) {
+    emission_ = &emission;
+    can_delete_ = can_delete;
+  }
 
-  // The entry was put: its result leaves now (no cache) or waits.
-  void updated(Entry* entry, Flow& flow) {
+  // The entry was put: its result leaves now with `timestamp` (no cache), or waits and then leaves
+  // with the entry's.
+  void updated(Entry* entry, Timestamp timestamp, Flow& flow) {
     if (budget_.bytes_max == 0) {
-      emit_now(*entry, flow);
+      emit_now(*entry, timestamp, flow);
       return;
     }
     if (!flow.record.headers.empty() || !headers_.empty()) [[unlikely]] {
@@ -62,7 +67,7 @@ class StoreCache {
   void committed() { emitted_early_.clear(); }
 
  private:
-  void emit_now(const Entry& entry, Flow& flow);
+  void emit_now(const Entry& entry, Timestamp timestamp, Flow& flow);
   void keep_headers(Entry* entry, HeadersView headers);
   void account(Flow& flow);
   bool is_needless_tombstone(const Entry& entry) const;
@@ -71,10 +76,12 @@ class StoreCache {
   TaskContext& task_;
   CacheBudget& budget_;
   Emission* emission_ = nullptr;
+  bool can_delete_ = false;
   std::size_t counted_bytes_ = 0;  // our part of budget_.bytes_used
   // Only entries whose last update had headers.
   std::unordered_map<const Entry*, Headers> headers_;
-  // Entries whose value left in an early flush: a later delete must be emitted.
+  // Entries whose value left in an early flush: a later delete must be emitted. Only if
+  // can_delete_.
   std::unordered_set<const Entry*> emitted_early_;
 };
 

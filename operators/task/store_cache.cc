@@ -1,0 +1,89 @@
+#include <weir/operators/internal/store_cache.h>
+#include <weir/runtime/assert.h>
+
+#include <utility>
+#include <vector>
+
+namespace weir::internal {
+
+namespace {
+
+// Restores what a result changes in the flow of the record that caused it.
+class FlowScope {
+ public:
+  explicit FlowScope(Flow& flow) : flow_(flow), saved_(flow) {}
+  FlowScope(const FlowScope&) = delete;
+  FlowScope& operator=(const FlowScope&) = delete;
+  ~FlowScope() { flow_ = saved_; }
+
+ private:
+  Flow& flow_;
+  Flow saved_;
+};
+
+}  // namespace
+
+StoreCache::StoreCache(state::KeyValueStore& store, TaskContext& task, CacheBudget& budget)
+    : store_(store), task_(task), budget_(budget) {}
+
+StoreCache::~StoreCache() {
+  budget_.bytes_used -= counted_bytes_;
+}
+
+void StoreCache::emit_now(const Entry& entry, Timestamp timestamp, Flow& flow) {
+  const FlowScope scope(flow);
+  flow.record.timestamp = timestamp;
+  emission_->emit(entry, flow);
+}
+
+void StoreCache::keep_headers(Entry* entry, HeadersView headers) {
+  if (headers.empty()) {
+    headers_.erase(entry);
+  } else {
+    headers_.insert_or_assign(entry, Headers(headers));
+  }
+}
+
+void StoreCache::account(Flow& flow) {
+  const std::size_t now = store_.pending_bytes();
+  budget_.bytes_used += now - counted_bytes_;
+  counted_bytes_ = now;
+  if (budget_.bytes_used > budget_.bytes_max) {
+    flush(flow.record.stream_time, true);
+  }
+}
+
+bool StoreCache::is_needless_tombstone(const Entry& entry) const {
+  return store_.value(entry).is_null() && store_.committed_value(entry).is_null() &&
+         !emitted_early_.contains(&entry);
+}
+
+void StoreCache::flush(Timestamp stream_time, bool early) {
+  if (store_.pending_count() == 0) {
+    return;
+  }
+  const std::vector<Entry*> pending = store_.take_pending();
+  budget_.bytes_used -= counted_bytes_;
+  counted_bytes_ = 0;
+  const std::unordered_map<const Entry*, Headers> headers = std::exchange(headers_, {});
+  for (Entry* entry : pending) {
+    if (task_.failed()) {
+      return;
+    }
+    if (is_needless_tombstone(*entry)) {
+      continue;
+    }
+    Flow flow;
+    flow.record.timestamp = store_.timestamp(*entry);
+    flow.record.stream_time = stream_time;
+    if (const auto found = headers.find(entry); found != headers.end()) [[unlikely]] {
+      flow.record.headers = found->second.view();
+    }
+    emission_->emit(*entry, flow);
+    if (early && can_delete_) {
+      emitted_early_.insert(entry);
+    }
+  }
+}
+
+}  // namespace weir::internal
