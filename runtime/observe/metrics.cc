@@ -142,7 +142,7 @@ std::vector<KindSample> MetricsRegistry::State::collect() const {
       samples.push_back({{metric->name, metric->labels, metric->read()}, metric->kind});
     }
   }
-  std::stable_sort(samples.begin(), samples.end(), [](const KindSample& a, const KindSample& b) {
+  std::sort(samples.begin(), samples.end(), [](const KindSample& a, const KindSample& b) {
     return std::tie(a.sample.name, a.sample.labels) < std::tie(b.sample.name, b.sample.labels);
   });
   // One counter per thread under one name is one metric for the reader.
