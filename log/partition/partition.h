@@ -34,8 +34,9 @@ struct PartitionSettings {
 };
 
 // Who appends (org.apache.kafka.storage.internals.log.AppendOrigin): only the log itself writes
-// control batches.
-enum class AppendOrigin { kClient, kCoordinator };
+// control batches. What BatchBuilder of this process encoded (kBuilder, kCoordinator) is not read
+// again: no CRC, no walk over its records.
+enum class AppendOrigin { kClient, kBuilder, kCoordinator };
 
 // What a start found in one partition folder, for the line that reports it.
 struct RecoveryReport {
@@ -46,6 +47,9 @@ struct RecoveryReport {
   std::uint32_t segments_removed = 0;
   std::uint32_t indexes_rebuilt = 0;
   std::string reason;  // why the tail was cut ("crc mismatch at position 8192 of ...log")
+  // Damage to bytes that were durable, one text each with file, position and offsets. They are
+  // kept, reading them answers kCorrupt, and what stands behind them is served.
+  std::vector<std::string> damaged;
 };
 
 // One batch as it stands in the log.

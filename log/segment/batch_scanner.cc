@@ -55,6 +55,11 @@ Result<std::optional<BatchHeader>> BatchScanner::peek() {
     }
     return std::move(header).error();
   }
+  if (!offsets_fit(*header)) {
+    return Error(Errc::kCorrupt,
+                 fmt::format("base offset {} with lastOffsetDelta {}", header->base_offset.value(),
+                             header->last_offset_delta));
+  }
   if (header->size_bytes() > left) {
     return Error(Errc::kCorrupt, fmt::format("the batch has {} bytes by its header, {} are left",
                                              header->size_bytes(), left));

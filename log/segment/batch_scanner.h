@@ -4,9 +4,16 @@
 
 #include <weir/runtime/file_system.h>
 
+#include <cstdint>
 #include <optional>
 
 namespace weir::log {
+
+// The batch's offsets are from 0 up and none overflows: false only for bytes that are no batch.
+inline bool offsets_fit(const BatchHeader& header) {
+  return header.base_offset >= Offset(0) && header.last_offset_delta >= 0 &&
+         header.base_offset.value() < INT64_MAX - INT32_MAX;
+}
 
 // Walks the batches of a part of a segment file through one buffer.
 //
@@ -19,9 +26,9 @@ class BatchScanner {
       : file_(file), position_(position), end_(end) {}
 
   std::uint64_t position() const { return position_; }
-  // Header of the batch at position(); nullopt at the end of the part.
-  // Errors: kCorrupt (says what is wrong, also when the part ends inside the batch), kUnsupported
-  // (a message of magic 0 or 1 whose own CRC is right), kIo.
+  // Header of the batch at position(); nullopt at the end of the part. Its offsets are from 0 up
+  // and their sum does not overflow. Errors: kCorrupt (says what is wrong, also when the part ends
+  // inside the batch), kUnsupported (a message of magic 0 or 1 whose own CRC is right), kIo.
   Result<std::optional<BatchHeader>> peek();
   // All bytes of the batch that peek() returned; valid until the next call.
   Result<ByteView> whole(const BatchHeader& header);

@@ -31,8 +31,7 @@ class OffsetIndex {
 
   explicit OffsetIndex(Offset base) : base_(base) {}
 
-  // An entry that does not rise in both fields is left out. Requires: `last_offset` - base and
-  // `position` fit 31 bits.
+  // An entry that does not rise in both fields or does not fit them is left out.
   void append(Offset last_offset, std::uint64_t position);
   // The last entry at or below `target`; nullopt when the search starts at position 0.
   std::optional<Entry> lookup(Offset target) const;

@@ -160,6 +160,10 @@ Status Segment::write_indexes(bool durable) {
     offsets = indexes_->offsets().encode();
     times = indexes_->times().encode();
   }
+  return write_index_files(offsets, times, durable);
+}
+
+Status Segment::write_index_files(ByteView offsets, ByteView times, bool durable) {
   Status written = write_index_file(kOffsetIndexSuffix, offsets, durable);
   if (written.ok()) {
     written = write_index_file(kTimeIndexSuffix, times, durable);

@@ -59,7 +59,7 @@ class Segment {
   Status write_indexes(bool durable);
   // No appends from now on; all batches are below `end`.
   void seal(Offset end);
-  // Read-only logs: walks what the holder appended since, up to `limit`.
+  // Read-only logs: walks what the holder appended since, up to `limit`; all below is durable.
   Status extend(Offset limit, Offset end_offset);
 
   // --- Readers.
@@ -104,10 +104,13 @@ class Segment {
     BatchHeader header;
     bool index_lies = false;
   };
+  Result<bool> breaks_order(const View& view, const BatchHeader& header, std::uint64_t position,
+                            Offset expected) const;
   Result<Located> walk_to(const View& view, std::optional<OffsetIndex::Entry> entry, Offset target);
   Result<Located> locate_batch(Offset target);
   Result<std::uint64_t> time_start(Timestamp time);
   Status write_index_file(std::string_view suffix, ByteView bytes, bool durable);
+  Status write_index_files(ByteView offsets, ByteView times, bool durable);
   Status reserve_for(std::uint64_t needed, std::int64_t segment_bytes);
   Error damaged(std::uint64_t position, Offset from, std::optional<Offset> readable,
                 std::string_view what) const;

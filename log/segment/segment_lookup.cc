@@ -39,7 +39,7 @@ Result<Segment::View> Segment::view() {
   WEIR_TRY_ASSIGN(view.file, file());
   const MutexLock lock(mutex_);
   view.size_bytes = size_bytes_;
-  view.end_offset = sealed_ ? next_offset_ : kOffsetMax;
+  view.end_offset = segment_offset_end(base_, sealed_ ? next_offset_ : kOffsetMax);
   view.sealed = sealed_;
   return view;
 }
@@ -111,6 +111,8 @@ Status Segment::rebuild_indexes(std::string_view reason) {
   SegmentIndexes indexes(base_);
   WEIR_TRY(scan_segment(*now.file, whole_range(now), indexes));
   indexes.finish();
+  const std::string offsets = indexes.offsets().encode();
+  const std::string times = indexes.times().encode();
   WEIR_WARN("index rebuilt from the log file={} reason={}", path(kLogSuffix), reason);
   {
     const MutexLock lock(mutex_);
@@ -119,7 +121,7 @@ Status Segment::rebuild_indexes(std::string_view reason) {
     indexes_ = std::make_unique<SegmentIndexes>(std::move(indexes));
   }
   if (writable_) {
-    if (Status written = write_indexes(false); !written.ok()) {
+    if (Status written = write_index_files(offsets, times, false); !written.ok()) {
       WEIR_WARN("index kept in memory only file={} error={}", path(kLogSuffix),
                 written.error().message());
     }
@@ -140,28 +142,47 @@ Result<std::optional<OffsetIndex::Entry>> Segment::index_entry(Offset target) {
 
 // --- Offsets
 
+Result<bool> Segment::breaks_order(const View& view, const BatchHeader& header,
+                                   std::uint64_t position, Offset expected) const {
+  if (header.base_offset < expected || header.last_offset() >= view.end_offset) {
+    return true;
+  }
+  if (header.base_offset == expected) {
+    return false;
+  }
+  return jumps_ahead(*view.file, header, position, view.size_bytes, expected);
+}
+
 // Walks from `entry` (or the start) to the batch that ends at or behind `target`. Damage before the
 // target is stepped over.
 Result<Segment::Located> Segment::walk_to(const View& view, std::optional<OffsetIndex::Entry> entry,
                                           Offset target) {
   BatchScanner scanner(*view.file, entry ? entry->position : 0, view.size_bytes);
   Offset expected = base_;
-  bool first = entry.has_value();
+  if (entry) {
+    Result<std::optional<BatchHeader>> named = scanner.peek();
+    if (!named.ok() && named.error().code() != Errc::kCorrupt) {
+      return std::move(named).error();
+    }
+    if (!named.ok() || !*named || (*named)->last_offset() != entry->last_offset) {
+      return Located{std::nullopt, {}, true};
+    }
+    expected = (*named)->base_offset;
+  }
   while (true) {
     Result<std::optional<BatchHeader>> header = scanner.peek();
-    const bool broken = !header.ok() || (*header && (*header)->base_offset < expected);
     if (!header.ok() && header.error().code() != Errc::kCorrupt) {
       return std::move(header).error();
     }
-    if (first && (broken || !*header || (*header)->last_offset() != entry->last_offset)) {
-      return Located{std::nullopt, {}, true};
+    bool broken = !header.ok();
+    if (header.ok() && *header) {
+      WEIR_TRY_ASSIGN(broken, breaks_order(view, **header, scanner.position(), expected));
     }
-    first = false;
     if (broken) {
       WEIR_TRY_ASSIGN(const std::optional<std::uint64_t> next,
                       scanner.find_next(scanner.position() + 1, expected, view.end_offset));
       const std::uint64_t bad = scanner.position();
-      const std::string what = header.ok() ? "offsets fall back" : header.error().message();
+      const std::string what = header.ok() ? "offsets out of order" : header.error().message();
       if (!next) {
         return damaged(bad, expected, std::nullopt, what);
       }
@@ -317,7 +338,8 @@ Status Segment::extend(Offset limit, Offset end_offset) {
     }
   }
   WEIR_TRY_ASSIGN(range.end, file->size());
-  range.offset_end = end_offset;
+  range.offset_end = segment_offset_end(base_, end_offset);
+  range.durable_to = limit;
   range.stop_at = limit;
   if (range.end <= range.begin) {
     return Status();

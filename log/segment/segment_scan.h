@@ -12,6 +12,10 @@ namespace weir::log {
 
 inline constexpr Offset kOffsetMax{INT64_MAX};
 
+// End of the offsets that a segment can hold: the base of the next one, and never more than an
+// index entry reaches.
+Offset segment_offset_end(Offset base, Offset next_base);
+
 // Which part of a segment file to walk, and what to make of damage.
 struct ScanRange {
   std::uint64_t begin = 0;
@@ -62,6 +66,11 @@ Result<ScanResult> scan_segment(File& file, const ScanRange& range, SegmentIndex
 // they name and walks only what is behind. `range.begin` is ignored. Errors: as scan_segment();
 // kCorrupt when an entry names no batch.
 Result<ScanResult> resume_scan(File& file, ScanRange range, SegmentIndexes& indexes);
+
+// Base offsets are not covered by the CRC. Whether the batch at `position`, which leaves a hole
+// behind `expected`, lies about its own: then the next one goes on from before the hole.
+Result<bool> jumps_ahead(File& file, const BatchHeader& header, std::uint64_t position,
+                         std::uint64_t end, Offset expected);
 
 // Adds what one batch says about epochs. An epoch that falls back later was not one: the field has
 // no CRC.

@@ -1,6 +1,5 @@
 #include "log/segment/time_index.h"
 
-#include <weir/runtime/assert.h>
 #include <weir/runtime/endian.h>
 
 #include <fmt/format.h>
@@ -23,8 +22,8 @@ void TimeIndex::append(Timestamp timestamp, Offset offset) {
     return;
   }
   const std::int64_t relative = offset.value() - base_.value();
-  WEIR_ASSERT(relative >= 0 && relative <= INT32_MAX);
-  if (!entries_.empty() && relative <= entries_.back().relative_offset) {
+  if (relative < 0 || relative > INT32_MAX ||
+      (!entries_.empty() && relative <= entries_.back().relative_offset)) {
     return;
   }
   entries_.push_back({timestamp, static_cast<std::int32_t>(relative)});

@@ -31,7 +31,7 @@ class TimeIndex {
 
   explicit TimeIndex(Offset base) : base_(base) {}
 
-  // Adds an entry unless the timestamp or the offset did not rise.
+  // Adds an entry unless the timestamp or the offset did not rise or does not fit.
   void append(Timestamp timestamp, Offset offset);
   // The last entry with a timestamp at or below `time`.
   std::optional<Entry> lookup(Timestamp time) const;

@@ -1,0 +1,518 @@
+#include "log/partition/local_partition.h"
+
+#include "log/partition/partition_metadata.h"
+#include "log/partition/watermarks.h"
+#include "log/record/append_validation.h"
+#include "log/segment/segment_names.h"
+
+#include <weir/runtime/logger.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace weir::log {
+namespace {
+
+// now + delta without overflow: settings may say "any".
+Timestamp shifted(Timestamp now, std::int64_t delta) {
+  Timestamp sum = 0;
+  if (__builtin_add_overflow(now, delta, &sum)) {
+    return delta < 0 ? INT64_MIN : INT64_MAX;
+  }
+  return sum;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Partition>> Partition::open(const Environment& environment,
+                                                   OpenOptions options) {
+  WEIR_ASSERT(options.read_only || environment.durability != nullptr);
+  WEIR_TRY_ASSIGN(LoadedLog log, load_partition(environment.files, options));
+  return std::shared_ptr<Partition>(
+      std::make_shared<LocalPartition>(environment, std::move(options), std::move(log)));
+}
+
+LocalPartition::LocalPartition(const Environment& environment, OpenOptions options, LoadedLog log)
+    : environment_(environment),
+      options_(std::move(options)),
+      report_(std::move(log.report)),
+      active_(log.segments.empty() ? nullptr : log.segments.back()),
+      folder_exists_(log.folder_exists),
+      metadata_exists_(log.metadata_exists),
+      epochs_dirty_(log.epochs_changed),
+      unclean_(report_.scanned || report_.truncated_bytes > 0 || report_.indexes_rebuilt > 0),
+      settings_(options_.settings),
+      segments_(std::move(log.segments)),
+      epochs_(std::move(log.epochs)),
+      leader_epoch_(std::max(options_.leader_epoch, epochs_.latest())),
+      log_start_(log.log_start),
+      log_end_(log.log_end),
+      // What is here was synced by the recovery or by the last close; a read-only log is told.
+      high_watermark_(options_.read_only ? log.log_start : log.log_end),
+      recovery_point_(high_watermark_),
+      tail_(environment.tail_cache_bytes),
+      watermark_(options_.watermark) {
+  // A new leader's epoch starts at the log's end, with or without data (KAFKA-7415).
+  if (!options_.read_only && leader_epoch_ > epochs_.latest()) {
+    epochs_dirty_ |= epochs_.assign(leader_epoch_, log_end_);
+  }
+  const MutexLock lock(mutex_);
+  publish_watermark();
+}
+
+// --- Appending
+
+Result<Partition::Appended> LocalPartition::append(SharedBytes batch, AppendOrigin origin) {
+  Pending pending;
+  Result<Appended> appended = [&]() -> Result<Appended> {
+    const MutexLock lock(append_mutex_);
+    return append_locked(std::move(batch), origin, pending);
+  }();
+  if (!appended.ok()) {
+    if (appended.error().code() == Errc::kIo) {
+      notify_waiters();
+    }
+    return appended;
+  }
+  if (pending.moved) {
+    notify_waiters();
+  }
+  if (pending.wants_sync) {
+    environment_.durability->submit(shared_from_this());
+  }
+  return appended;
+}
+
+Result<Partition::Appended> LocalPartition::append_locked(SharedBytes batch, AppendOrigin origin,
+                                                          Pending& pending) {
+  WEIR_TRY(check_open());
+  PartitionSettings settings;
+  Offset base;
+  LeaderEpoch epoch;
+  {
+    const MutexLock lock(mutex_);
+    settings = settings_;
+    base = log_end_;
+    epoch = leader_epoch_;
+  }
+  WEIR_TRY_ASSIGN(BatchHeader header, check_batch(batch, origin, settings));
+  if (Status prepared = prepare_folder(); !prepared.ok()) {
+    return prepared.error().code() == Errc::kNoSpace ? std::move(prepared).error()
+                                                     : poison(std::move(prepared).error());
+  }
+  unclean_ = true;
+  Appended result;
+  if (settings.timestamp_type == TimestampType::kLogAppendTime) {
+    result.log_append_time = environment_.clock.now();
+    stamp_append_time(batch.data(), batch.size(), result.log_append_time);
+  }
+  stamp_offset(batch.data(), base, epoch);
+  WEIR_TRY_ASSIGN(header, read_batch_header(batch.view()));
+  if (active_ == nullptr ||
+      active_->must_roll(header, segment_settings(settings), environment_.clock.now())) {
+    const bool sealed = active_ != nullptr;
+    WEIR_TRY(roll(settings));
+    pending.wants_sync |= sealed;
+  }
+  if (active_file_ == nullptr) {
+    Result<std::shared_ptr<File>> file = active_->file();
+    if (!file.ok()) {
+      return poison(std::move(file).error());
+    }
+    active_file_ = *std::move(file);
+  }
+  Status written = active_->append(batch.view(), header, segment_settings(settings));
+  if (!written.ok()) {
+    Error error = std::move(written).error().with_context(
+        fmt::format("append to {}", options_.name.to_string()));
+    return error.code() == Errc::kNoSpace ? std::move(error) : poison(std::move(error));
+  }
+  publish(std::move(batch), header, settings, pending);
+  result.base_offset = base;
+  result.next_offset = header.next_offset();
+  result.leader_epoch = epoch;
+  return result;
+}
+
+Status LocalPartition::check_open() const {
+  if (options_.read_only) {
+    return Error(Errc::kReadOnly,
+                 fmt::format("{} was opened for reading", options_.name.to_string()));
+  }
+  return health();
+}
+
+Result<BatchHeader> LocalPartition::check_batch(SharedBytes& batch, AppendOrigin origin,
+                                                const PartitionSettings& settings) const {
+  if (!batch.is_unique()) {
+    return Error(Errc::kInvalidArgument,
+                 "the batch is shared: it is stamped in place, hand over the only reference");
+  }
+  const std::int64_t largest = std::min(settings.max_message_bytes, settings.segment_bytes);
+  if (batch.size() > static_cast<std::size_t>(largest)) {
+    return Error(Errc::kRecordTooLarge,
+                 fmt::format("batch of {} bytes for {} is over {} (max.message.bytes {}, "
+                             "segment.bytes {})",
+                             batch.size(), options_.name.to_string(), largest,
+                             settings.max_message_bytes, settings.segment_bytes));
+  }
+  if (batch.size() < kBatchHeaderBytes) {
+    return Error(Errc::kCorrupt, fmt::format("batch of {} bytes for {} is shorter than a header",
+                                             batch.size(), options_.name.to_string()));
+  }
+  AppendRules rules;
+  rules.trust_records = origin != AppendOrigin::kClient;
+  rules.allow_control = origin == AppendOrigin::kCoordinator;
+  rules.timestamp_type = settings.timestamp_type;
+  if (settings.timestamp_type == TimestampType::kCreateTime &&
+      origin != AppendOrigin::kCoordinator) {
+    const Timestamp now = environment_.clock.now();
+    rules.timestamp_min = shifted(now, -settings.timestamp_before_max_ms);
+    rules.timestamp_max = shifted(now, settings.timestamp_after_max_ms);
+  }
+  Result<BatchHeader> header =
+      rules.trust_records ? read_batch_header(batch.view()) : verify_batch(batch.view());
+  if (!header.ok()) {
+    return std::move(header).error().with_context(options_.name.to_string());
+  }
+  if (header->size_bytes() != batch.size()) {
+    return Error(Errc::kCorrupt,
+                 fmt::format("batch for {} has {} bytes by its header, {} are here",
+                             options_.name.to_string(), header->size_bytes(), batch.size()));
+  }
+  AppendFix fix;
+  if (Status valid = validate_for_append(*header, batch.view(), rules, &fix); !valid.ok()) {
+    return std::move(valid).error().with_context(options_.name.to_string());
+  }
+  if (fix.needed) {
+    stamp_create_time(batch.data(), batch.size(), fix.max_timestamp);
+  }
+  return header;
+}
+
+void LocalPartition::publish(SharedBytes batch, const BatchHeader& header,
+                             const PartitionSettings& settings, Pending& pending) {
+  const bool memory = settings.durability == DurabilityMode::kMemory;
+  const MutexLock lock(mutex_);
+  log_end_ = header.next_offset();
+  tail_.push(std::move(batch), header);
+  if (dirty_.empty() || dirty_.back() != active_file_) {
+    dirty_.push_back(active_file_);
+  }
+  if (memory) {
+    high_watermark_ = log_end_;
+    publish_watermark();
+    pending.moved = true;
+  } else {
+    pending.wants_sync = true;
+  }
+}
+
+// The folder and all that must be durable before the first batch in it.
+Status LocalPartition::prepare_folder() {
+  if (!folder_exists_) {
+    WEIR_TRY(make_folder());
+    folder_exists_ = true;
+  }
+  if (!metadata_exists_ && !options_.topic_id.is_zero()) {
+    WEIR_TRY(replace_file(environment_.files, join_path(options_.path, kPartitionMetadataName),
+                          encode_partition_metadata(options_.topic_id)));
+    metadata_exists_ = true;
+  }
+  return epochs_dirty_ ? write_epochs() : Status();
+}
+
+Status LocalPartition::make_folder() {
+  // The folders that are made now: the name of each is durable when its parent is synced.
+  std::vector<std::string> parents;
+  std::string folder = options_.path;
+  while (!path_exists(environment_.files, folder)) {
+    const std::string parent = parent_path(folder);
+    parents.push_back(parent);
+    if (parent.empty() || parent == folder) {
+      break;
+    }
+    folder = parent;
+  }
+  WEIR_TRY(environment_.files.create_directories(options_.path));
+  while (!parents.empty()) {
+    WEIR_TRY(environment_.files.sync_directory(parents.back()));
+    parents.pop_back();
+  }
+  return Status();
+}
+
+Status LocalPartition::write_epochs() {
+  std::string text;
+  {
+    const MutexLock lock(mutex_);
+    text = epochs_.encode();
+  }
+  WEIR_TRY(replace_file(environment_.files, join_path(options_.path, LeaderEpochCache::kFileName),
+                        text));
+  epochs_dirty_ = false;
+  return Status();
+}
+
+Status LocalPartition::roll(const PartitionSettings& settings) {
+  Offset base;
+  {
+    const MutexLock lock(mutex_);
+    base = log_end_;
+  }
+  if (active_ != nullptr) {
+    if (Status trimmed = active_->trim(); !trimmed.ok()) {
+      return poison(std::move(trimmed).error());
+    }
+    // Before the next segment exists, so that a hole between two segments of an fsync log is never
+    // the work of a power cut.
+    if (settings.durability == DurabilityMode::kFsync) {
+      if (Status synced = active_->sync(); !synced.ok()) {
+        on_durability_lost(synced.error());
+        return health();
+      }
+    }
+  }
+  auto next = std::make_shared<Segment>(environment_.files, options_.path, base, true);
+  Status made = next->create(segment_settings(settings), environment_.clock.now());
+  if (made.ok()) {
+    made = environment_.files.sync_directory(options_.path);
+  }
+  if (!made.ok()) {
+    return made.error().code() == Errc::kNoSpace ? std::move(made)
+                                                 : Status(poison(std::move(made).error()));
+  }
+  if (active_ != nullptr) {
+    if (Status indexed = active_->write_indexes(false); !indexed.ok()) {
+      WEIR_WARN("index not written file={} error=\"{}\"", active_->path(kLogSuffix),
+                indexed.error().message());
+    }
+    active_->seal(base);
+    touch(active_);
+  }
+  active_ = next;
+  active_file_.reset();
+  const MutexLock lock(mutex_);
+  segments_.push_back(std::move(next));
+  return Status();
+}
+
+Error LocalPartition::poison(Error error) {
+  const MutexLock lock(mutex_);
+  if (!failure_) {
+    failure_.emplace(Errc::kIo, fmt::format("{} takes no more appends, restart to recover: {}",
+                                            options_.name.to_string(), error.message()));
+    WEIR_ERROR("partition failed partition={} log_end={} high_watermark={} error=\"{}\"",
+               options_.name.to_string(), log_end_.value(), high_watermark_.value(),
+               error.message());
+  }
+  return *failure_;
+}
+
+// --- Durability
+
+DurableLog::Dirty LocalPartition::take_dirty() {
+  const MutexLock lock(mutex_);
+  Dirty dirty{std::move(dirty_), log_end_};
+  dirty_.clear();
+  return dirty;
+}
+
+void LocalPartition::on_durable(Offset end) {
+  {
+    const MutexLock lock(mutex_);
+    if (durability_lost_) {
+      return;
+    }
+    recovery_point_ = std::max(recovery_point_, end);
+    if (end <= high_watermark_) {
+      return;
+    }
+    high_watermark_ = end;
+    publish_watermark();
+  }
+  notify_waiters();
+}
+
+void LocalPartition::on_durability_lost(const Error& error) {
+  {
+    const MutexLock lock(mutex_);
+    durability_lost_ = true;
+  }
+  (void)poison(
+      Error(Errc::kIo, fmt::format("sync failed, unknown bytes are lost: {}", error.message())));
+  notify_waiters();
+}
+
+void LocalPartition::publish_watermark() {
+  if (watermark_ != nullptr) {
+    watermark_->publish(log_start_, high_watermark_);
+  }
+}
+
+Offset LocalPartition::recovery_point() const {
+  const MutexLock lock(mutex_);
+  return recovery_point_;
+}
+
+// --- Waiters
+
+void LocalPartition::add_waiter(std::shared_ptr<Notifier> waiter) {
+  const MutexLock lock(waiters_mutex_);
+  waiters_.push_back(std::move(waiter));
+}
+
+void LocalPartition::remove_waiter(const std::shared_ptr<Notifier>& waiter) {
+  const MutexLock lock(waiters_mutex_);
+  const auto found = std::find(waiters_.begin(), waiters_.end(), waiter);
+  if (found != waiters_.end()) {
+    waiters_.erase(found);
+  }
+}
+
+void LocalPartition::notify_waiters() {
+  const MutexLock lock(waiters_mutex_);
+  for (const std::shared_ptr<Notifier>& waiter : waiters_) {
+    waiter->notify();
+  }
+}
+
+// --- State
+
+Status LocalPartition::health() const {
+  const MutexLock lock(mutex_);
+  if (failure_) {
+    return *failure_;
+  }
+  if (closed_) {
+    return Error(Errc::kClosed, fmt::format("{} is closed", options_.name.to_string()));
+  }
+  return Status();
+}
+
+Status LocalPartition::set_leader_epoch(LeaderEpoch epoch) {
+  const MutexLock appending(append_mutex_);
+  WEIR_TRY(check_open());
+  {
+    const MutexLock lock(mutex_);
+    if (epoch < leader_epoch_ || epoch < LeaderEpoch(0)) {
+      return Error(Errc::kInvalidArgument,
+                   fmt::format("leader epoch {} of {} is below the present {}", epoch.value(),
+                               options_.name.to_string(), leader_epoch_.value()));
+    }
+    leader_epoch_ = epoch;
+    epochs_dirty_ |= epochs_.assign(epoch, log_end_);
+  }
+  // A folder that does not exist yet gets the file with its first batch.
+  if (!epochs_dirty_ || !folder_exists_) {
+    return Status();
+  }
+  Status written = write_epochs();
+  return written.ok() || written.error().code() == Errc::kNoSpace
+             ? std::move(written)
+             : Status(poison(std::move(written).error()));
+}
+
+void LocalPartition::set_settings(const PartitionSettings& settings) {
+  const MutexLock lock(mutex_);
+  settings_ = settings;
+}
+
+Status LocalPartition::close() {
+  Status closed;
+  {
+    const MutexLock appending(append_mutex_);
+    {
+      const MutexLock lock(mutex_);
+      if (closed_) {
+        return failure_ ? Status(*failure_) : Status();
+      }
+      closed_ = true;
+    }
+    closed = options_.read_only ? Status() : close_files();
+    Segments segments;
+    {
+      const MutexLock lock(mutex_);
+      watermark_ = nullptr;
+      recent_.clear();
+      hints_ = {};
+      segments = segments_;
+    }
+    if (active_ != nullptr && !options_.read_only) {
+      active_->seal(offsets().log_end);
+    }
+    for (const std::shared_ptr<Segment>& segment : segments) {
+      segment->release();
+    }
+    active_file_.reset();
+  }
+  notify_waiters();
+  return closed;
+}
+
+Status LocalPartition::close_files() {
+  {
+    const MutexLock lock(mutex_);
+    if (failure_) {
+      return *failure_;
+    }
+  }
+  if (!unclean_) {
+    return Status();
+  }
+  Dirty dirty = take_dirty();
+  if (epochs_dirty_ && folder_exists_) {
+    if (Status written = write_epochs(); !written.ok()) {
+      WEIR_WARN("leader epochs not written partition={} error=\"{}\"", options_.name.to_string(),
+                written.error().message());
+    }
+  }
+  for (const std::shared_ptr<File>& file : dirty.files) {
+    if (Status synced = file->sync(); !synced.ok()) {
+      on_durability_lost(synced.error());
+      return synced;
+    }
+  }
+  if (active_ == nullptr) {
+    return Status();
+  }
+  WEIR_TRY(active_->trim());
+  if (Status synced = active_->sync(); !synced.ok()) {
+    on_durability_lost(synced.error());
+    return synced;
+  }
+  // Without index files the next start makes them from the log.
+  if (Status indexed = active_->write_indexes(true); !indexed.ok()) {
+    WEIR_WARN("index not written file={} error=\"{}\"", active_->path(kLogSuffix),
+              indexed.error().message());
+  }
+  WEIR_TRY(environment_.files.sync_directory(options_.path));
+  const MutexLock lock(mutex_);
+  if (!durability_lost_) {
+    recovery_point_ = std::max(recovery_point_, dirty.end);
+    high_watermark_ = std::max(high_watermark_, dirty.end);
+    publish_watermark();
+  }
+  return Status();
+}
+
+void LocalPartition::abandon() {
+  {
+    const MutexLock appending(append_mutex_);
+    const MutexLock lock(mutex_);
+    closed_ = true;
+    durability_lost_ = true;  // a sync that is on its way proves nothing any more
+    watermark_ = nullptr;
+    dirty_.clear();
+    active_file_.reset();
+  }
+  notify_waiters();
+}
+
+std::vector<std::shared_ptr<Segment>> LocalPartition::segments() const {
+  const MutexLock lock(mutex_);
+  return segments_;
+}
+
+}  // namespace weir::log

@@ -1,0 +1,133 @@
+#pragma once
+
+#include "log/partition/leader_epoch_cache.h"
+#include "log/partition/partition.h"
+#include "log/partition/partition_loader.h"
+#include "log/partition/tail_cache.h"
+
+#include <weir/runtime/thread_annotations.h>
+
+#include <array>
+#include <deque>
+
+namespace weir::log {
+
+// Partition over segments in a folder.
+//
+// Locks: append_mutex_ serialises appends, rolls, epochs and close and is held while they write;
+//        mutex_ guards what readers and the flusher see and is never held during I/O; order:
+//        append_mutex_, mutex_, then a Segment's own. Callbacks (Durability, waiters) run outside
+//        both.
+class LocalPartition final : public Partition {
+ public:
+  LocalPartition(const Environment& environment, OpenOptions options, LoadedLog log);
+
+  Result<Appended> append(SharedBytes batch, AppendOrigin origin) override;
+  Result<FetchResult> read(Offset from, std::size_t bytes_max, bool to_log_end) override;
+  Result<std::optional<Offset>> offset_for_time(Timestamp time) override;
+  std::optional<Offset> epoch_end_offset(LeaderEpoch epoch) const override;
+  PartitionOffsets offsets() const override;
+  void add_waiter(std::shared_ptr<Notifier> waiter) override;
+  void remove_waiter(const std::shared_ptr<Notifier>& waiter) override;
+  Status health() const override;
+  const RecoveryReport& recovery() const override { return report_; }
+  const OpenOptions& options() const override { return options_; }
+  Status set_leader_epoch(LeaderEpoch epoch) override;
+  void set_settings(const PartitionSettings& settings) override;
+  Status refresh(Offset log_start, Offset high_watermark) override;
+  Offset recovery_point() const override;
+  Status close() override;
+  void abandon() override;
+
+  Dirty take_dirty() override;
+  void on_durable(Offset end) override;
+  void on_durability_lost(const Error& error) override;
+
+  // For tests and tools.
+  std::vector<std::shared_ptr<Segment>> segments() const;
+
+ private:
+  using Segments = std::vector<std::shared_ptr<Segment>>;
+
+  // --- Appending; local_partition.cc
+  struct Pending {
+    bool wants_sync = false;
+    bool moved = false;  // the high watermark
+  };
+  Result<Appended> append_locked(SharedBytes batch, AppendOrigin origin, Pending& pending)
+      WEIR_REQUIRES(append_mutex_);
+  Status check_open() const WEIR_EXCLUDES(mutex_);
+  Result<BatchHeader> check_batch(SharedBytes& batch, AppendOrigin origin,
+                                  const PartitionSettings& settings) const;
+  Status prepare_folder() WEIR_REQUIRES(append_mutex_);
+  Status make_folder() WEIR_REQUIRES(append_mutex_);
+  Status write_epochs() WEIR_REQUIRES(append_mutex_);
+  Status roll(const PartitionSettings& settings) WEIR_REQUIRES(append_mutex_);
+  void publish(SharedBytes batch, const BatchHeader& header, const PartitionSettings& settings,
+               Pending& pending) WEIR_REQUIRES(append_mutex_);
+  // Refuses appends from now on. Returns `error`.
+  Error poison(Error error) WEIR_EXCLUDES(mutex_);
+  Status close_files() WEIR_REQUIRES(append_mutex_);
+  void notify_waiters() WEIR_EXCLUDES(mutex_);
+  void publish_watermark() WEIR_REQUIRES(mutex_);
+
+  // --- Reading; local_partition_read.cc
+  Error out_of_range(Offset from) const WEIR_REQUIRES(mutex_);
+  struct Place {
+    std::shared_ptr<Segment> segment;
+    std::optional<std::uint64_t> position;  // known without a look-up
+    Offset offset_end = kOffsetMax;         // base of the next segment
+  };
+  // The segment that holds `offset`, or the first behind it.
+  std::optional<Place> place_of(Offset offset) const WEIR_REQUIRES(mutex_);
+  std::optional<Place> place_behind(const Segment& segment) const WEIR_EXCLUDES(mutex_);
+  Result<FetchResult> read_files(FetchResult result, Place place, Offset limit,
+                                 std::size_t bytes_max);
+  void remember(const std::shared_ptr<Segment>& segment, Offset next, std::uint64_t position);
+  void touch(const std::shared_ptr<Segment>& segment);
+  Result<Segments> list_segments(Offset high_watermark) WEIR_REQUIRES(append_mutex_);
+
+  const Environment environment_;
+  const OpenOptions options_;
+  const RecoveryReport report_;
+
+  mutable Mutex append_mutex_;
+  std::shared_ptr<Segment> active_ WEIR_GUARDED_BY(append_mutex_);
+  std::shared_ptr<File> active_file_ WEIR_GUARDED_BY(append_mutex_);
+  bool folder_exists_ WEIR_GUARDED_BY(append_mutex_);
+  bool metadata_exists_ WEIR_GUARDED_BY(append_mutex_);
+  bool epochs_dirty_ WEIR_GUARDED_BY(append_mutex_);
+  // The files are not as a clean close leaves them.
+  bool unclean_ WEIR_GUARDED_BY(append_mutex_);
+
+  mutable Mutex mutex_;
+  PartitionSettings settings_ WEIR_GUARDED_BY(mutex_);
+  Segments segments_ WEIR_GUARDED_BY(mutex_);
+  LeaderEpochCache epochs_ WEIR_GUARDED_BY(mutex_);
+  LeaderEpoch leader_epoch_ WEIR_GUARDED_BY(mutex_);
+  Offset log_start_ WEIR_GUARDED_BY(mutex_);
+  Offset log_end_ WEIR_GUARDED_BY(mutex_);
+  Offset high_watermark_ WEIR_GUARDED_BY(mutex_);
+  Offset recovery_point_ WEIR_GUARDED_BY(mutex_);
+  TailCache tail_ WEIR_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<File>> dirty_ WEIR_GUARDED_BY(mutex_);
+  std::optional<Error> failure_ WEIR_GUARDED_BY(mutex_);
+  bool durability_lost_ WEIR_GUARDED_BY(mutex_) = false;
+  bool closed_ WEIR_GUARDED_BY(mutex_) = false;
+  WatermarkSlot* watermark_ WEIR_GUARDED_BY(mutex_);
+  // Where the last disk reads ended: a reader that goes on from there needs no look-up.
+  struct Hint {
+    Offset next;
+    std::uint64_t position = 0;
+    std::shared_ptr<Segment> segment;
+  };
+  std::array<Hint, 8> hints_ WEIR_GUARDED_BY(mutex_);
+  std::size_t next_hint_ WEIR_GUARDED_BY(mutex_) = 0;
+  // Sealed segments with an open file or loaded indexes, least recently used first.
+  std::deque<std::shared_ptr<Segment>> recent_ WEIR_GUARDED_BY(mutex_);
+
+  Mutex waiters_mutex_;
+  std::vector<std::shared_ptr<Notifier>> waiters_ WEIR_GUARDED_BY(waiters_mutex_);
+};
+
+}  // namespace weir::log

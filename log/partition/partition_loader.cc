@@ -1,0 +1,433 @@
+#include "log/partition/partition_loader.h"
+
+#include "log/partition/partition_metadata.h"
+#include "log/segment/segment_names.h"
+
+#include <weir/runtime/logger.h>
+
+#include <fmt/format.h>
+#include <oneapi/tbb/parallel_for.h>
+
+#include <algorithm>
+#include <set>
+
+namespace weir::log {
+namespace {
+
+constexpr std::uint64_t kParallelBytesMin = 8U << 20U;
+
+// One segment on its way from a file name to a Segment.
+struct Candidate {
+  Offset base;
+  Offset next_base = kOffsetMax;
+  std::uint64_t file_bytes = 0;
+  std::shared_ptr<Segment> segment;
+  bool scan = false;
+  ScanResult result;
+  SegmentIndexes indexes{Offset(0)};
+  Status status;
+};
+
+class Loader {
+ public:
+  Loader(FileSystem& files, const Partition::OpenOptions& options)
+      : files_(files), options_(options) {}
+
+  Result<LoadedLog> run() {
+    WEIR_TRY(list_folder());
+    if (log_.folder_exists) {
+      WEIR_TRY(check_metadata());
+    }
+    if (!candidates_.empty()) {
+      WEIR_TRY(load_segments());
+    }
+    finish_offsets();
+    WEIR_TRY(load_epochs());
+    return std::move(log_);
+  }
+
+ private:
+  bool recovering() const { return !options_.clean && !options_.read_only; }
+  bool memory_log() const { return options_.settings.durability == DurabilityMode::kMemory; }
+  std::string path_of(std::string_view name) const { return join_path(options_.path, name); }
+
+  Status list_folder() {
+    Result<std::vector<DirectoryEntry>> entries = files_.list(options_.path);
+    if (!entries.ok()) {
+      return entries.error().code() == Errc::kNotFound ? Status() : entries.status();
+    }
+    log_.folder_exists = true;
+    for (const DirectoryEntry& entry : *entries) {
+      names_.insert(entry.name);
+      const std::optional<Offset> base = parse_log_file_name(entry.name);
+      if (!base) {
+        continue;
+      }
+      if (entry.kind != FileKind::kFile) {
+        return Error(Errc::kCorrupt,
+                     fmt::format("{} is no file; move it away", path_of(entry.name)));
+      }
+      WEIR_TRY_ASSIGN(const FileInfo info, files_.info(path_of(entry.name)));
+      Candidate candidate;
+      candidate.base = *base;
+      candidate.file_bytes = info.size;
+      candidates_.push_back(std::move(candidate));
+    }
+    // Names have 20 digits, so the folder's order is that of the offsets.
+    for (std::size_t i = 0; i + 1 < candidates_.size(); ++i) {
+      candidates_[i].next_base = candidates_[i + 1].base;
+    }
+    return Status();
+  }
+
+  Status check_metadata() {
+    if (!names_.contains(std::string(kPartitionMetadataName))) {
+      return Status();
+    }
+    WEIR_TRY_ASSIGN(const std::string text, read_file(files_, path_of(kPartitionMetadataName)));
+    const Result<Uuid> id = parse_partition_metadata(text);
+    if (!id.ok()) {
+      WEIR_WARN("partition metadata ignored folder={} error={}", options_.path,
+                id.error().message());
+      return Status();
+    }
+    if (!options_.topic_id.is_zero() && *id != options_.topic_id) {
+      return Error(Errc::kCorrupt,
+                   fmt::format("{} belongs to topic id {}, not to {} of topic {}; move the folder "
+                               "away",
+                               options_.path, id->to_string(), options_.topic_id.to_string(),
+                               options_.name.topic));
+    }
+    log_.metadata_exists = true;
+    return Status();
+  }
+
+  // --- Segments
+
+  Status load_segments() {
+    for (Candidate& candidate : candidates_) {
+      candidate.segment =
+          std::make_shared<Segment>(files_, options_.path, candidate.base, !options_.read_only);
+      candidate.scan = recovering() && (&candidate == &candidates_.back() ||
+                                        candidate.next_base > options_.recovery_point);
+    }
+    log_.report.scanned = recovering();
+    scan_all();
+    for (Candidate& candidate : candidates_) {
+      WEIR_TRY(std::move(candidate.status));
+    }
+    const std::size_t keep = find_end();
+    WEIR_TRY(remove_behind(keep));
+    for (std::size_t i = 0; i <= keep; ++i) {
+      WEIR_TRY(adopt(candidates_[i], i == keep));
+      log_.segments.push_back(candidates_[i].segment);
+    }
+    if (recovering()) {
+      WEIR_TRY(sync_what_is_left(keep));
+    }
+    for (const std::shared_ptr<Segment>& segment : log_.segments) {
+      log_.report.indexes_rebuilt += segment->indexes_rebuilt();
+      segment->release();
+    }
+    return Status();
+  }
+
+  void scan_all() {
+    std::uint64_t bytes = 0;
+    for (const Candidate& candidate : candidates_) {
+      bytes += candidate.scan ? candidate.file_bytes : 0;
+    }
+    log_.report.scanned_bytes = bytes;
+    if (bytes < kParallelBytesMin) {
+      for (std::size_t i = 0; i < candidates_.size(); ++i) {
+        scan(i);
+      }
+      return;
+    }
+    oneapi::tbb::parallel_for(std::size_t{0}, candidates_.size(),
+                              [this](std::size_t i) { scan(i); });
+  }
+
+  void scan(std::size_t i) {
+    Candidate& candidate = candidates_[i];
+    const bool last = i + 1 == candidates_.size();
+    if (candidate.scan) {
+      candidate.status = walk(candidate, last);
+    } else if (last) {
+      candidate.status = resume(candidate);
+    }
+  }
+
+  ScanRange range_of(const Candidate& candidate) const {
+    ScanRange range;
+    range.end = candidate.file_bytes;
+    range.expected = candidate.base;
+    range.offset_end = segment_offset_end(candidate.base, candidate.next_base);
+    range.index_interval_bytes = options_.settings.index_interval_bytes;
+    return range;
+  }
+
+  Status walk(Candidate& candidate, bool last) {
+    ScanRange range = range_of(candidate);
+    range.verify_from = options_.recovery_point;
+    range.durable_to = last || memory_log() ? options_.recovery_point : kOffsetMax;
+    candidate.indexes = SegmentIndexes(candidate.base);
+    WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, candidate.segment->file());
+    WEIR_TRY_ASSIGN(candidate.result, scan_segment(*file, range, candidate.indexes));
+    return Status();
+  }
+
+  // The last segment after a clean close, or of a read-only log: its index files spare the walk.
+  Status resume(Candidate& candidate) {
+    ScanRange range = range_of(candidate);
+    range.durable_to = options_.clean ? kOffsetMax : Offset(0);
+    WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, candidate.segment->file());
+    Result<SegmentIndexes> indexes = candidate.segment->read_index_files(candidate.file_bytes);
+    if (indexes.ok()) {
+      const Result<ScanResult> result = resume_scan(*file, range, *indexes);
+      if (result.ok()) {
+        candidate.result = *result;
+        candidate.indexes = *std::move(indexes);
+        return Status();
+      }
+      indexes = result.error();
+    }
+    if (indexes.error().code() != Errc::kCorrupt && indexes.error().code() != Errc::kNotFound) {
+      return indexes.error();
+    }
+    if (options_.clean && candidate.file_bytes > 0) {
+      WEIR_WARN("index rebuilt from the log file={} reason={}", candidate.segment->path(kLogSuffix),
+                indexes.error().message());
+      ++log_.report.indexes_rebuilt;
+    }
+    candidate.indexes = SegmentIndexes(candidate.base);
+    WEIR_TRY_ASSIGN(candidate.result, scan_segment(*file, range, candidate.indexes));
+    return Status();
+  }
+
+  // Index of the last segment that stays; notes what is cut.
+  std::size_t find_end() {
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      const Candidate& candidate = candidates_[i];
+      const bool last = i + 1 == candidates_.size();
+      if (!candidate.scan && !last) {
+        continue;
+      }
+      note_damage(candidate);
+      const ScanResult& result = candidate.result;
+      if (options_.read_only) {
+        continue;
+      }
+      if (last || (memory_log() && !result.stop_reason.empty())) {
+        note_cut(candidate, result.stop_reason);
+        return i;
+      }
+      if (!result.stop_reason.empty()) {
+        damaged(fmt::format("{}: {}; offsets {} to {} are not readable",
+                            candidate.segment->path(kLogSuffix), result.stop_reason,
+                            result.next_offset.value(), candidate.next_base.value() - 1));
+      } else if (result.next_offset < candidate.next_base) {
+        if (memory_log() && candidate.next_base > options_.recovery_point) {
+          note_cut(candidate,
+                   fmt::format("offsets {} to {} are missing behind it", result.next_offset.value(),
+                               candidate.next_base.value() - 1));
+          return i;
+        }
+        damaged(
+            fmt::format("{}: offsets {} to {} are missing behind it (a lost file, or "
+                        "compaction)",
+                        candidate.segment->path(kLogSuffix), result.next_offset.value(),
+                        candidate.next_base.value() - 1));
+      }
+    }
+    return candidates_.size() - 1;
+  }
+
+  void damaged(std::string text) {
+    WEIR_WARN("durable bytes damaged partition={} what=\"{}\"", options_.name.to_string(), text);
+    log_.report.damaged.push_back(std::move(text));
+  }
+
+  void note_damage(const Candidate& candidate) {
+    for (const Damage& damage : candidate.result.damage) {
+      damaged(fmt::format("{}: {} at position {}; offsets {} to {} are not readable",
+                          candidate.segment->path(kLogSuffix), damage.what, damage.position,
+                          damage.from.value(), damage.to.value() - 1));
+    }
+  }
+
+  // The log ends with `candidate`, at the end of its last whole batch.
+  void note_cut(const Candidate& candidate, const std::string& why) {
+    const ScanResult& result = candidate.result;
+    RecoveryReport& report = log_.report;
+    report.truncated_bytes += candidate.file_bytes - result.valid_bytes;
+    for (const Candidate& other : candidates_) {
+      if (other.base > candidate.base) {
+        report.truncated_bytes += other.file_bytes;
+      }
+    }
+    if (report.truncated_bytes > 0) {
+      report.truncated_from = result.next_offset;
+      report.reason = fmt::format("{}: {}", candidate.segment->path(kLogSuffix), why);
+    }
+    if (result.next_offset < options_.recovery_point && candidate.file_bytes > 0) {
+      damaged(fmt::format("{}: offsets {} to {} were durable and are gone",
+                          candidate.segment->path(kLogSuffix), result.next_offset.value(),
+                          options_.recovery_point.value() - 1));
+    }
+  }
+
+  // From the last one on, so that a crash on the way leaves a log without a hole.
+  Status remove_behind(std::size_t keep) {
+    if (keep + 1 == candidates_.size()) {
+      return Status();
+    }
+    while (candidates_.size() > keep + 1) {
+      const Segment& segment = *candidates_.back().segment;
+      for (const std::string_view suffix : {kLogSuffix, kOffsetIndexSuffix, kTimeIndexSuffix,
+                                            kTransactionIndexSuffix, kSnapshotSuffix}) {
+        if (names_.contains(segment_file_name(segment.base_offset(), suffix))) {
+          WEIR_TRY(files_.remove_file(segment.path(suffix)));
+        }
+      }
+      ++log_.report.segments_removed;
+      candidates_.pop_back();
+    }
+    candidates_.back().next_base = kOffsetMax;
+    return files_.sync_directory(options_.path);
+  }
+
+  Status adopt(Candidate& candidate, bool last) {
+    const std::int64_t interval = options_.settings.index_interval_bytes;
+    if (!last && (!candidate.scan || !candidate.result.stop_reason.empty())) {
+      candidate.segment->adopt_sealed(candidate.file_bytes, candidate.next_base, interval);
+      const bool indexed = has(candidate, kOffsetIndexSuffix) && has(candidate, kTimeIndexSuffix);
+      return options_.read_only || indexed ? Status() : candidate.segment->load_indexes();
+    }
+    if (last && !options_.read_only && candidate.result.valid_bytes < candidate.file_bytes) {
+      WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, candidate.segment->file());
+      WEIR_TRY(file->truncate(candidate.result.valid_bytes));
+      if (!recovering()) {
+        WEIR_TRY(file->sync());
+      }
+    }
+    if (last) {
+      candidate.segment->adopt(candidate.result, std::move(candidate.indexes), interval);
+      return Status();
+    }
+    return adopt_walked(candidate);
+  }
+
+  bool has(const Candidate& candidate, std::string_view suffix) const {
+    return names_.contains(segment_file_name(candidate.base, suffix));
+  }
+
+  // A sealed segment that was walked: its index files are compared with what the log says.
+  Status adopt_walked(Candidate& candidate) {
+    candidate.indexes.finish();
+    const Result<SegmentIndexes> files = candidate.segment->read_index_files(candidate.file_bytes);
+    const bool same = files.ok() &&
+                      files->offsets().encode() == candidate.indexes.offsets().encode() &&
+                      files->times().encode() == candidate.indexes.times().encode();
+    candidate.segment->adopt(candidate.result, std::move(candidate.indexes),
+                             options_.settings.index_interval_bytes);
+    candidate.segment->seal(candidate.next_base);
+    if (same) {
+      return Status();
+    }
+    ++log_.report.indexes_rebuilt;
+    if (Status written = candidate.segment->write_indexes(false); !written.ok()) {
+      WEIR_WARN("index not written file={} error={}", candidate.segment->path(kLogSuffix),
+                written.error().message());
+    }
+    return Status();
+  }
+
+  Status sync_what_is_left(std::size_t keep) {
+    for (std::size_t i = 0; i <= keep; ++i) {
+      if (candidates_[i].scan) {
+        WEIR_TRY(candidates_[i].segment->sync());
+      }
+    }
+    WEIR_TRY(files_.sync_directory(options_.path));
+    return files_.sync_directory(parent_path(options_.path));
+  }
+
+  void finish_offsets() {
+    const Offset first = log_.segments.empty() ? Offset(0) : log_.segments.front()->base_offset();
+    log_.log_start = std::max(options_.log_start, first);
+    log_.log_end = log_.segments.empty() ? log_.log_start : log_.segments.back()->next_offset();
+    log_.log_end = std::max(log_.log_end, log_.log_start);
+  }
+
+  // --- Epochs
+
+  Status load_epochs() {
+    std::string text;
+    if (names_.contains(std::string(LeaderEpochCache::kFileName))) {
+      WEIR_TRY_ASSIGN(text, read_file(files_, path_of(LeaderEpochCache::kFileName)));
+    }
+    Result<LeaderEpochCache> parsed = LeaderEpochCache::parse(text);
+    if (parsed.ok() && !parsed->empty()) {
+      // An entry is durable before the first batch of its epoch: the file knows every epoch.
+      log_.epochs = *std::move(parsed);
+    } else {
+      if (!parsed.ok()) {
+        WEIR_WARN("leader epochs rebuilt from the log partition={} reason=\"{}\"",
+                  options_.name.to_string(), parsed.error().message());
+      }
+      WEIR_TRY(rebuild_epochs());
+    }
+    log_.epochs.truncate_from_end(log_.log_end);
+    log_.epochs.truncate_from_start(log_.log_start);
+    log_.epochs_changed = log_.epochs.encode() != text && !(log_.epochs.empty() && text.empty());
+    return Status();
+  }
+
+  Status rebuild_epochs() {
+    std::vector<EpochStart> all;
+    for (const Candidate& candidate : candidates_) {
+      ScanResult result = candidate.result;
+      if (!candidate.scan) {
+        ScanRange range = range_of(candidate);
+        range.durable_to = kOffsetMax;
+        SegmentIndexes unused(candidate.base);
+        WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, candidate.segment->file());
+        WEIR_TRY_ASSIGN(result, scan_segment(*file, range, unused));
+        candidate.segment->release();
+      }
+      for (const EpochStart& epoch : result.epochs) {
+        BatchHeader header;
+        header.base_offset = epoch.start;
+        header.leader_epoch = epoch.epoch;
+        note_epoch(all, header);
+      }
+    }
+    for (const EpochStart& epoch : all) {
+      // The field has no CRC: an epoch that the controller never gave is no epoch.
+      if (options_.leader_epoch < LeaderEpoch(0) || epoch.epoch <= options_.leader_epoch) {
+        log_.epochs.assign(epoch.epoch, epoch.start);
+      }
+    }
+    return Status();
+  }
+
+  FileSystem& files_;
+  const Partition::OpenOptions& options_;
+  std::vector<Candidate> candidates_;
+  std::set<std::string> names_;
+  LoadedLog log_;
+};
+
+}  // namespace
+
+SegmentSettings segment_settings(const PartitionSettings& settings) {
+  return {std::min<std::int64_t>(settings.segment_bytes, INT32_MAX), settings.segment_ms,
+          settings.segment_index_bytes, settings.index_interval_bytes};
+}
+
+Result<LoadedLog> load_partition(FileSystem& files, const Partition::OpenOptions& options) {
+  return Loader(files, options).run();
+}
+
+}  // namespace weir::log
