@@ -442,14 +442,13 @@ Status remove_leftovers(weir::FileSystem& files, const std::string& path) {
 // Makes the folder with its parents, durably: a checkpoint must not vanish with a folder's name.
 Status make_folder(weir::FileSystem& files, const std::string& path) {
   std::vector<std::string> made;
-  for (std::string at = path; !at.empty() && at != "/" && !path_exists(files, at);
+  for (std::string at = path; at != "." && at != "/" && !path_exists(files, at);
        at = parent_path(at)) {
     made.push_back(at);
   }
   WEIR_TRY(files.create_directories(path));
   for (auto at = made.rbegin(); at != made.rend(); ++at) {
-    const std::string parent = parent_path(*at);
-    WEIR_TRY(files.sync_directory(parent.empty() ? "." : parent));
+    WEIR_TRY(files.sync_directory(parent_path(*at)));
   }
   return {};
 }
@@ -510,7 +509,7 @@ Result<std::unique_ptr<CheckpointDatabase>> open_rocksdb_checkpoints(
   return guarded(
       "open checkpoints in " + path, [&]() -> Result<std::unique_ptr<CheckpointDatabase>> {
         if (!options.read_only) {
-          WEIR_TRY(files.create_directories(path));
+          WEIR_TRY(make_folder(files, path));
           auto opened = open_once(files, path, options);
           if (opened.ok()) {  // the lock is ours
             WEIR_TRY(remove_leftovers(files, path));
