@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <unistd.h>
@@ -130,7 +131,7 @@ Status LogDirectory::start() {
       WEIR_TRY(files_.create_directories(*folder));
     }
     WEIR_TRY(files_.sync_directory(layout_.root));
-    WEIR_TRY_ASSIGN(lock_, files_.lock(layout_.lock, fmt::format("pid {}", ::getpid())));
+    WEIR_TRY_ASSIGN(lock_, files_.lock(layout_.lock, fmt::format("pid {} ({})", ::getpid(), program_invocation_short_name)));
     durability_ = make_flusher(files_);
   }
   WEIR_TRY(read_meta_properties());

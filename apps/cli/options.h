@@ -1,0 +1,26 @@
+#pragma once
+
+#include "apps/cli/output.h"
+
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace weir::cli {
+
+// What every program and command takes, anywhere on the line.
+struct CommonOptions {
+  std::string data;  // --data, else $WEIR_DATA, else ./weir-data
+  Format format = Format::kText;
+  bool verbose = false;
+  bool quiet = false;
+};
+
+// Adds --data, -o, -v and -q.
+void add_common_options(CLI::App& app, CommonOptions& options);
+// Parses; true to go on, else *exit_code is what the program returns (help 0, mistakes 2).
+bool parse(CLI::App& app, int argc, char** argv, CommonOptions& options, int* exit_code);
+
+}  // namespace weir::cli
