@@ -140,7 +140,7 @@ NodeId PlanBuilder::add_repartition_nodes(std::string_view name, bool generated,
 NodeId PlanBuilder::add_repartition(std::string_view name, std::int32_t partitions, NodeId parent,
                                     const RepartitionFactories& factories) {
   WEIR_ASSERT(!built_);
-  const std::string generated = next_name("KSTREAM-REPARTITION-");
+  const std::string generated = name.empty() ? next_name("KSTREAM-REPARTITION-") : std::string();
   if (partitions < 0) {
     mistake(fmt::format("repartition '{}' asks for {} partitions", name, partitions));
     partitions = 0;
