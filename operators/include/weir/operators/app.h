@@ -31,6 +31,7 @@ struct AppOptions {
   std::int64_t poll_ms = 100;
   // How long a commit or a restore is tried again before the application stops with its error.
   std::int64_t task_timeout_ms = 300'000;
+  std::int64_t repartition_purge_interval_ms = 30'000;
   std::string auto_offset_reset = "earliest";
   std::string store_mode = "hot";
   std::int64_t store_hot_max_bytes = 1LL << 30;

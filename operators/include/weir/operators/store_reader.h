@@ -42,7 +42,8 @@ class StoreReader {
   };
   Result<std::optional<Row>> get(ByteView key);
   // [from, to) in order of the key's bytes, all partitions merged; `row` returns false to stop.
-  Status scan(ByteView from, std::optional<ByteView> to, const std::function<bool(const Row&)>& row);
+  Status scan(ByteView from, std::optional<ByteView> to,
+              const std::function<bool(const Row&)>& row);
 
  private:
   class Impl;
