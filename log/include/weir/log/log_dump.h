@@ -1,0 +1,54 @@
+#pragma once
+
+#include <weir/runtime/file_system.h>
+#include <weir/runtime/result.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace weir::log {
+
+struct DumpOptions {
+  bool json = false;
+  // False: batches only, nothing inside them is decoded.
+  bool records = true;
+};
+
+// Shows what stands in the files of a partition, as far as it can be read.
+//
+// `path` is a partition folder (any name, with or without a data directory around it) or one of its
+// files: .log, .index, .timeindex, .txnindex, .snapshot, also with .deleted, .cleaned or .swap
+// behind it.
+//
+// Text is that of Kafka's DumpLogSegments --deep-iteration --print-data-log, file after file by
+// name, with two differences: bytes that are no printable UTF-8 stand as \xNN, and a range that
+// cannot be read is a line "Damaged: position: .. endPosition: .. firstOffset: .. nextOffset: ..
+// reason: ..", behind which the dump goes on.
+//
+// JSON is one object on one line, in this order:
+//   folder, nextOffsetInFiles (-1: no batch), files {name: size}, leaderEpochs [{epoch,
+//   startOffset}], partitionMetadata {version, topicId}, producerSnapshots {file: [..]}, segments
+//   [{file, baseOffset, size, validBytes, offsetIndex, timeIndex, txnIndex}], batches, control,
+//   records, abortedTransactions [{producerId, firstOffset, lastOffset}] in the order of their
+//   markers, damaged [{segment, position, endPosition, firstOffset, nextOffset, reason}] and, only
+//   if there are any, damagedFiles [{file, reason}].
+// leaderEpochs, partitionMetadata, producerSnapshots and txnIndex are absent when their files are,
+// records without DumpOptions::records. nextOffset is null when nothing readable stands behind the
+// range. For a single file the object has that file's parts only.
+//
+// Message sets of magic 0 and 1 are ranges that cannot be read, and named as what they are.
+//
+// Threading: any thread. Reads only, beside a running writer too: a file is dumped up to the size
+//            that it had at the start; a batch that is being appended right there is left out.
+// Ownership: borrows everything. `write` gets pieces of at most 64 KiB or one batch's record, and
+//            is called only by this call.
+// Bounds:    one batch (at most 256 MiB, and as much decompressed), 512 open files, and an entry
+//            for each producer with an open transaction. JSON walks a segment up to five times.
+// Errors:    kNotFound         `path` does not exist;
+//            kInvalidArgument  it is neither a partition folder nor one of those files;
+//            kIo               a .log file cannot be read; other files are listed as damaged.
+Status dump_log(FileSystem& files, const std::string& path, const DumpOptions& options,
+                const std::function<void(std::string_view)>& write);
+
+}  // namespace weir::log
