@@ -131,7 +131,8 @@ Status LogDirectory::start() {
       WEIR_TRY(files_.create_directories(*folder));
     }
     WEIR_TRY(files_.sync_directory(layout_.root));
-    WEIR_TRY_ASSIGN(lock_, files_.lock(layout_.lock, fmt::format("pid {} ({})", ::getpid(), program_invocation_short_name)));
+    WEIR_TRY_ASSIGN(lock_, files_.lock(layout_.lock, fmt::format("pid {} ({})", ::getpid(),
+                                                                 program_invocation_short_name)));
     durability_ = make_flusher(files_);
   }
   WEIR_TRY(read_meta_properties());
@@ -380,7 +381,8 @@ Status LogDirectory::append_metadata(const std::vector<MetadataRecord>& records)
     const std::string value = encode_metadata_record(record);
     WEIR_ASSERT(builder.append(RecordRef{{}, ByteView(value), now, {}}));
   }
-  WEIR_TRY_ASSIGN(const Partition::Appended appended, metadata_->append(builder.seal()));
+  WEIR_TRY_ASSIGN(const Partition::Appended appended,
+                  metadata_->append(builder.seal(), AppendOrigin::kBuilder));
   WEIR_TRY(await_high_watermark(metadata_, appended.next_offset, kTimeout));
   metadata_next_ = appended.next_offset;
   return apply_metadata(records);

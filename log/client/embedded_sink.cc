@@ -97,7 +97,8 @@ Status EmbeddedSink::add(Target& target, const RecordRef& record) {
 Status EmbeddedSink::append(Target& target) {
   WEIR_TRY(wait_for_room());
   const std::size_t bytes = target.builder.size_bytes();
-  Result<Partition::Appended> appended = target.log->append(target.builder.seal());
+  Result<Partition::Appended> appended =
+      target.log->append(target.builder.seal(), AppendOrigin::kBuilder);
   if (!appended.ok()) {
     failure_ = std::move(appended).error().with_context(
         fmt::format("append to {}", target.log->options().name.to_string()));

@@ -128,7 +128,8 @@ Status GroupOffsets::commit(const std::string& group,
     const std::string value = encode_offset_value(values[i]);
     WEIR_ASSERT(builder.append(RecordRef{ByteView(key), ByteView(value), now, {}}));
   }
-  WEIR_TRY_ASSIGN(const Partition::Appended appended, log->append(builder.seal()));
+  WEIR_TRY_ASSIGN(const Partition::Appended appended,
+                  log->append(builder.seal(), AppendOrigin::kBuilder));
   WEIR_TRY(await_high_watermark(log, appended.next_offset, kCommitTimeout));
 
   const MutexLock lock(mutex_);
@@ -191,7 +192,8 @@ Status GroupOffsets::forget_topic(const std::string& topic) {
       }
     }
     if (!builder.empty()) {
-      WEIR_TRY_ASSIGN(const Partition::Appended appended, log->append(builder.seal()));
+      WEIR_TRY_ASSIGN(const Partition::Appended appended,
+                      log->append(builder.seal(), AppendOrigin::kBuilder));
       WEIR_TRY(await_high_watermark(log, appended.next_offset, kCommitTimeout));
     }
   }

@@ -277,7 +277,8 @@ void Producer::Impl::seal(Open& open) {
                  open.builder.size_bytes(),
                  std::move(open.callbacks)};
   open.callbacks.clear();
-  Result<Partition::Appended> appended = open.log->append(open.builder.seal());
+  Result<Partition::Appended> appended =
+      open.log->append(open.builder.seal(), AppendOrigin::kBuilder);
   if (!appended.ok()) {
     failed_.emplace_back(std::move(batch), appended.status());
     return;
