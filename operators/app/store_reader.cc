@@ -3,288 +3,289 @@
 
 #include <weir/operators/store_reader.h>
 #include <weir/runtime/endian.h>
-#include <weir/runtime/settings.h>
+#include <weir/runtime/murmur2.h>
 #include <weir/state/checkpoint_store.h>
 #include <weir/state/checkpoint_validity.h>
 
 #include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <utility>
 
 namespace weir {
+
 namespace {
 
-constexpr std::size_t kTimestampBytes = 8;  // in front of each stored value
+using Row = StoreReader::Row;
 
-struct Change {
-  std::optional<std::string> value;  // nullopt: deleted
-  Timestamp timestamp = kNoTimestamp;
-};
-
-// One partition of the store: its checkpoint, and what the changelog says since.
-struct Shard {
-  std::unique_ptr<state::CheckpointStore> checkpoint;  // null: there is none that counts
-  std::map<std::string, Change, std::less<>> tail;
-};
-
-Result<StoreReader::Row> row_of(ByteView key, ByteView stored) {
-  if (stored.size() < kTimestampBytes) {
-    return Error(Errc::kCorrupt,
-                 fmt::format("a stored value of {} bytes has no timestamp", stored.size()));
+Result<std::pair<std::string, Timestamp>> split_stored(ByteView stored, const std::string& name) {
+  if (stored.size() < sizeof(Timestamp)) {
+    return Error(Errc::kCorrupt, fmt::format("checkpoint {} has a value of {} bytes, shorter than "
+                                             "its timestamp",
+                                             name, stored.size()));
   }
-  return StoreReader::Row{std::string(key), std::string(stored.substr(kTimestampBytes)),
-                          load_be<Timestamp>(stored.data())};
+  return std::pair(std::string(stored.substr(sizeof(Timestamp))),
+                   load_be<Timestamp>(stored.data()));
 }
 
-Error not_found(const std::string& what, const std::string& name,
-                const std::vector<std::string>& names) {
-  std::string known;
-  for (const std::string& one : names) {
-    known += (known.empty() ? "" : ", ") + one;
-  }
-  return {Errc::kNotFound, fmt::format("{} {} is not recorded; there is {}", what, name,
-                                       known.empty() ? "none" : known)};
-}
+// One partition: its checkpoint under the tail of its changelog.
+class Part {
+ public:
+  Part(std::string name, TopicPartition changelog)
+      : name_(std::move(name)), changelog_(std::move(changelog)) {}
 
-std::vector<std::string> folders(FileSystem& files, const std::string& path) {
+  Status open(state::CheckpointDatabase* database, Admin& admin, Timestamp now) {
+    std::optional<state::StorePosition> position;
+    if (database != nullptr) {
+      WEIR_TRY_ASSIGN(const std::vector<std::string> names, database->list_stores());
+      if (std::find(names.begin(), names.end(), name_) != names.end()) {
+        WEIR_TRY_ASSIGN(checkpoint_, database->open_store(name_));
+        WEIR_TRY_ASSIGN(position, checkpoint_->position());
+      }
+    }
+    WEIR_TRY_ASSIGN(const state::ChangelogFacts facts,
+                    state::changelog_facts(admin, changelog_, position, false, now));
+    const auto verdict = state::judge_checkpoint(position, facts).verdict;
+    start_ = facts.log_start;
+    end_ = facts.exists ? facts.readable_end : facts.log_start;
+    if (verdict == state::CheckpointVerdict::kValid) {
+      start_ = position->next_offset;
+    } else if (verdict != state::CheckpointVerdict::kChangelogLost) {
+      checkpoint_.reset();
+    }
+    return {};
+  }
+
+  // Reads the tail once.
+  Status load_tail(Backend& log) {
+    if (is_loaded_ || start_ >= end_) {
+      is_loaded_ = true;
+      return {};
+    }
+    WEIR_TRY_ASSIGN(const std::unique_ptr<RecordSource> source, log.make_source({}));
+    WEIR_TRY(source->assign({changelog_}));
+    WEIR_TRY(source->seek(0, start_));
+    while (source->position(0) < end_) {
+      WEIR_TRY_ASSIGN(const std::vector<RecordBlock> blocks, source->poll(std::chrono::seconds(5)));
+      if (blocks.empty()) {
+        return Error(Errc::kTimedOut, fmt::format("changelog {} gave no records up to offset {}",
+                                                  changelog_.to_string(), end_.value()));
+      }
+      for (const RecordBlock& block : blocks) {
+        WEIR_TRY(apply(block));
+      }
+    }
+    is_loaded_ = true;
+    return {};
+  }
+
+  Result<std::optional<Row>> get(ByteView key) {
+    if (const auto found = tail_.find(key); found != tail_.end()) {
+      return found->second;
+    }
+    if (checkpoint_ == nullptr) {
+      return std::optional<Row>();
+    }
+    WEIR_TRY_ASSIGN(const std::optional<std::string> stored, checkpoint_->get(key));
+    if (!stored.has_value()) {
+      return std::optional<Row>();
+    }
+    WEIR_TRY_ASSIGN(auto split, split_stored(*stored, name_));
+    return std::optional<Row>(Row{std::string(key), std::move(split.first), split.second});
+  }
+
+  Status begin_scan(ByteView from, std::optional<ByteView> to) {
+    entries_.reset();
+    if (checkpoint_ != nullptr) {
+      WEIR_TRY_ASSIGN(entries_, checkpoint_->scan(from, to));
+    }
+    tail_at_ = tail_.lower_bound(from);
+    tail_end_ = to.has_value() ? tail_.lower_bound(*to) : tail_.end();
+    return advance();
+  }
+  // The row that the scan is at; null at its end.
+  const Row* current() const { return current_.has_value() ? &*current_ : nullptr; }
+  // Moves to the next row: that of the tail hides the checkpoint's, a delete hides both.
+  Status advance() {
+    current_.reset();
+    while (!current_.has_value()) {
+      const bool has_entry = entries_ != nullptr && entries_->valid();
+      const bool has_tail = tail_at_ != tail_end_;
+      if (!has_entry && !has_tail) {
+        return entries_ == nullptr ? Status() : entries_->status();
+      }
+      if (has_tail && (!has_entry || tail_at_->first <= entries_->key())) {
+        if (has_entry && entries_->key() == tail_at_->first) {
+          entries_->next();
+        }
+        current_ = (tail_at_++)->second;
+        continue;
+      }
+      WEIR_TRY_ASSIGN(auto split, split_stored(entries_->value(), name_));
+      current_ = Row{std::string(entries_->key()), std::move(split.first), split.second};
+      entries_->next();
+    }
+    return {};
+  }
+
+ private:
+  Status apply(const RecordBlock& block) {
+    WEIR_TRY(block.status);
+    for (const RecordView& record : block.records) {
+      if (record.key.is_null()) {
+        continue;
+      }
+      std::optional<Row>& row = tail_[std::string(record.key.view())];
+      row.reset();
+      if (!record.value.is_null()) {
+        row =
+            Row{std::string(record.key.view()), std::string(record.value.view()), record.timestamp};
+      }
+    }
+    return {};
+  }
+
+  using Tail = std::map<std::string, std::optional<Row>, std::less<>>;
+  const std::string name_;
+  const TopicPartition changelog_;
+  std::unique_ptr<state::CheckpointStore> checkpoint_;
+  Offset start_;
+  Offset end_;
+  bool is_loaded_ = false;
+  Tail tail_;
+  std::unique_ptr<state::CheckpointIterator> entries_;
+  Tail::const_iterator tail_at_;
+  Tail::const_iterator tail_end_;
+  std::optional<Row> current_;
+};
+
+Error no_application(FileSystem& files, const StoreReader::Options& options) {
   std::vector<std::string> names;
-  if (Result<std::vector<DirectoryEntry>> entries = files.list(path); entries.ok()) {
+  if (const auto entries = files.list(options.state_dir); entries.ok()) {
     for (const DirectoryEntry& entry : *entries) {
       if (entry.kind == FileKind::kDirectory) {
         names.push_back(entry.name);
       }
     }
   }
-  return names;
+  return {
+      Errc::kNotFound,
+      fmt::format(
+          "no application {} has state in {}; there {}", options.application_id, options.state_dir,
+          names.empty() ? std::string("is none") : fmt::format("are: {}", fmt::join(names, ", ")))};
+}
+
+Result<internal::RecordedPlan::Store> find_store(const internal::RecordedPlan& plan,
+                                                 const std::string& name) {
+  std::vector<std::string> names;
+  for (const internal::RecordedPlan::Store& store : plan.stores) {
+    if (store.name == name) {
+      return store;
+    }
+    names.push_back(store.name);
+  }
+  return Error(Errc::kNotFound, fmt::format("application {} has no store {}; its stores: {}",
+                                            plan.application_id, name, fmt::join(names, ", ")));
 }
 
 }  // namespace
 
 class StoreReader::Impl {
  public:
-  Impl(Backend& log, internal::RecordedPlan::Store store) : log_(log), store_(std::move(store)) {}
+  explicit Impl(Backend& log) : log_(log) {}
+
+  Status open(FileSystem& files, const Options& options) {
+    const std::string folder =
+        internal::StateDirectory::path_of(options.state_dir, options.application_id);
+    const std::string plan_path = join_path(folder, internal::kRecordedPlanFile);
+    if (!path_exists(files, plan_path)) {
+      return no_application(files, options);
+    }
+    WEIR_TRY_ASSIGN(const std::string bytes, read_file(files, plan_path));
+    WEIR_TRY_ASSIGN(const internal::RecordedPlan plan, internal::decode_recorded_plan(bytes));
+    WEIR_TRY_ASSIGN(store_, find_store(plan, options.store));
+    const std::string database = internal::StateDirectory::database_path(folder);
+    if (path_exists(files, database)) {
+      WEIR_TRY_ASSIGN(database_,
+                      state::open_rocksdb_checkpoints(files, database, {.read_only = true}));
+    }
+    return open_parts();
+  }
 
   const internal::RecordedPlan::Store& store() const { return store_; }
-  Status open(FileSystem& files, const std::string& folder);
-  Result<std::optional<Row>> get(ByteView key);
-  Status scan(ByteView from, std::optional<ByteView> to,
-              const std::function<bool(const Row&)>& row);
 
- private:
-  Status open_shard(std::int32_t partition, const std::vector<std::string>& checkpoints);
-  Status read_tail(const TopicPartition& changelog, Offset from, Offset end, Shard& shard);
-
-  Backend& log_;
-  const internal::RecordedPlan::Store store_;
-  std::unique_ptr<state::CheckpointDatabase> database_;
-  std::vector<Shard> shards_;
-};
-
-Status StoreReader::Impl::open(FileSystem& files, const std::string& folder) {
-  std::vector<std::string> checkpoints;
-  const std::string path = internal::StateDirectory::database_path(folder);
-  if (path_exists(files, path)) {
-    Result<std::unique_ptr<state::CheckpointDatabase>> database =
-        state::open_rocksdb_checkpoints(files, path, {.read_only = true});
-    if (database.ok()) {
-      database_ = std::move(*database);
-      WEIR_TRY_ASSIGN(checkpoints, database_->list_stores());
-    } else if (database.error().code() != Errc::kNotFound) {
-      return std::move(database).error();
+  Result<std::optional<Row>> get(ByteView key) {
+    if (parts_.empty()) {
+      return std::optional<Row>();
     }
+    const PartitionId partition = partition_for_key(key, static_cast<std::int32_t>(parts_.size()));
+    Part& part = parts_[static_cast<std::size_t>(partition.value())];
+    WEIR_TRY(part.load_tail(log_));
+    return part.get(key);
   }
-  std::int32_t partitions = 0;
-  if (Result<TopicDescription> changelog = log_.admin().describe_topic(store_.changelog_topic);
-      changelog.ok()) {
-    partitions = changelog->partitions;
-  } else if (changelog.error().code() != Errc::kUnknownTopic) {
-    return std::move(changelog).error();
-  }
-  // Without its changelog a store is what its checkpoints say.
-  const auto has_checkpoint = [&](std::int32_t partition) {
-    return std::find(checkpoints.begin(), checkpoints.end(),
-                     fmt::format("{}-{}", store_.name, partition)) != checkpoints.end();
-  };
-  while (has_checkpoint(partitions)) {
-    ++partitions;
-  }
-  for (std::int32_t i = 0; i < partitions; ++i) {
-    WEIR_TRY(open_shard(i, checkpoints));
-  }
-  return {};
-}
 
-Status StoreReader::Impl::open_shard(std::int32_t partition,
-                                     const std::vector<std::string>& checkpoints) {
-  Shard shard;
-  std::optional<state::StorePosition> position;
-  const std::string name = fmt::format("{}-{}", store_.name, partition);
-  if (std::find(checkpoints.begin(), checkpoints.end(), name) != checkpoints.end()) {
-    WEIR_TRY_ASSIGN(shard.checkpoint, database_->open_store(name));
-    WEIR_TRY_ASSIGN(position, shard.checkpoint->position());
-  }
-  const TopicPartition changelog{store_.changelog_topic, PartitionId(partition)};
-  WEIR_TRY_ASSIGN(const state::ChangelogFacts facts,
-                  state::changelog_facts(log_.admin(), changelog, position, false, kNoTimestamp));
-  const state::CheckpointDecision decision = state::judge_checkpoint(position, facts);
-  if (decision.verdict == state::CheckpointVerdict::kRebuild ||
-      decision.verdict == state::CheckpointVerdict::kNoCheckpoint) {
-    shard.checkpoint.reset();
-  }
-  if (facts.exists && decision.verdict != state::CheckpointVerdict::kChangelogLost) {
-    const Offset from = shard.checkpoint && position ? position->next_offset : facts.log_start;
-    WEIR_TRY(read_tail(changelog, from, facts.readable_end, shard));
-  }
-  shards_.push_back(std::move(shard));
-  return {};
-}
-
-Status StoreReader::Impl::read_tail(const TopicPartition& changelog, Offset from, Offset end,
-                                    Shard& shard) {
-  if (from >= end) {
-    return {};
-  }
-  WEIR_TRY_ASSIGN(const std::unique_ptr<RecordSource> source, log_.make_source({}));
-  WEIR_TRY(source->assign({changelog}));
-  WEIR_TRY(source->seek(0, from));
-  while (source->position(0) < end) {
-    WEIR_TRY_ASSIGN(const std::vector<RecordBlock> blocks, source->poll(std::chrono::seconds(1)));
-    for (const RecordBlock& block : blocks) {
-      WEIR_TRY(block.status);
-      for (const RecordView& record : block.records) {
-        if (record.offset < end && !record.key.is_null()) {
-          shard.tail.insert_or_assign(std::string(record.key.view()),
-                                      Change{record.value.to_owned(), record.timestamp});
+  Status scan(ByteView from, std::optional<ByteView> to,
+              const std::function<bool(const Row&)>& row) {
+    for (Part& part : parts_) {
+      WEIR_TRY(part.load_tail(log_));
+      WEIR_TRY(part.begin_scan(from, to));
+    }
+    while (true) {
+      Part* first = nullptr;
+      for (Part& part : parts_) {
+        if (part.current() != nullptr &&
+            (first == nullptr || part.current()->key < first->current()->key)) {
+          first = &part;
         }
       }
+      if (first == nullptr || !row(*first->current())) {
+        return {};
+      }
+      WEIR_TRY(first->advance());
     }
-  }
-  return {};
-}
-
-Result<std::optional<StoreReader::Row>> StoreReader::Impl::get(ByteView key) {
-  for (Shard& shard : shards_) {
-    if (const auto change = shard.tail.find(key); change != shard.tail.end()) {
-      if (change->second.value) {
-        return std::optional<Row>(
-            Row{std::string(key), *change->second.value, change->second.timestamp});
-      }
-      continue;
-    }
-    if (shard.checkpoint) {
-      WEIR_TRY_ASSIGN(const std::optional<std::string> stored, shard.checkpoint->get(key));
-      if (stored) {
-        WEIR_TRY_ASSIGN(Row row, row_of(key, *stored));
-        return std::optional<Row>(std::move(row));
-      }
-    }
-  }
-  return std::optional<Row>();
-}
-
-namespace {
-
-// Merges a shard's checkpoint with its tail, in order of the keys; the tail wins.
-class ShardCursor {
- public:
-  static Result<ShardCursor> open(const Shard& shard, ByteView from, std::optional<ByteView> to) {
-    ShardCursor cursor;
-    if (shard.checkpoint) {
-      WEIR_TRY_ASSIGN(cursor.checkpoint_, shard.checkpoint->scan(from, to));
-    }
-    cursor.tail_ = shard.tail.lower_bound(from);
-    cursor.tail_end_ = to ? shard.tail.lower_bound(*to) : shard.tail.end();
-    WEIR_TRY(cursor.advance());
-    return cursor;
-  }
-
-  const std::optional<StoreReader::Row>& row() const { return row_; }
-
-  Status advance() {
-    row_.reset();
-    while (!row_) {
-      const bool stored = checkpoint_ != nullptr && checkpoint_->valid();
-      const bool changed = tail_ != tail_end_;
-      if (!stored && !changed) {
-        return checkpoint_ != nullptr ? checkpoint_->status() : Status();
-      }
-      if (!changed || (stored && checkpoint_->key() < tail_->first)) {
-        WEIR_TRY_ASSIGN(row_, row_of(checkpoint_->key(), checkpoint_->value()));
-        checkpoint_->next();
-        continue;
-      }
-      if (stored && checkpoint_->key() == tail_->first) {
-        checkpoint_->next();
-      }
-      if (tail_->second.value) {
-        row_ = StoreReader::Row{tail_->first, *tail_->second.value, tail_->second.timestamp};
-      }
-      ++tail_;
-    }
-    return {};
   }
 
  private:
-  using Tail = std::map<std::string, Change, std::less<>>;
-  std::unique_ptr<state::CheckpointIterator> checkpoint_;
-  Tail::const_iterator tail_;
-  Tail::const_iterator tail_end_;
-  std::optional<StoreReader::Row> row_;
-};
-
-}  // namespace
-
-Status StoreReader::Impl::scan(ByteView from, std::optional<ByteView> to,
-                               const std::function<bool(const Row&)>& row) {
-  std::vector<ShardCursor> cursors;
-  for (const Shard& shard : shards_) {
-    WEIR_TRY_ASSIGN(ShardCursor cursor, ShardCursor::open(shard, from, to));
-    cursors.push_back(std::move(cursor));
-  }
-  for (;;) {
-    ShardCursor* first = nullptr;
-    for (ShardCursor& cursor : cursors) {
-      if (cursor.row() && (first == nullptr || cursor.row()->key < first->row()->key)) {
-        first = &cursor;
+  Status open_parts() {
+    const Result<TopicDescription> changelog = log_.admin().describe_topic(store_.changelog_topic);
+    std::int32_t partitions = 0;
+    if (changelog.ok()) {
+      partitions = changelog->partitions;
+    } else if (changelog.error().code() != Errc::kUnknownTopic) {
+      return changelog.status();
+    } else if (database_ != nullptr) {
+      WEIR_TRY_ASSIGN(const std::vector<std::string> names, database_->list_stores());
+      while (std::find(names.begin(), names.end(), part_name(partitions)) != names.end()) {
+        ++partitions;
       }
     }
-    if (first == nullptr || !row(*first->row())) {
-      return {};
+    for (std::int32_t p = 0; p < partitions; ++p) {
+      parts_.emplace_back(part_name(p), TopicPartition{store_.changelog_topic, PartitionId(p)});
+      WEIR_TRY(parts_.back().open(database_.get(), log_.admin(), system_clock().now()));
     }
-    WEIR_TRY(first->advance());
+    return {};
   }
-}
+  std::string part_name(std::int32_t partition) const {
+    return fmt::format("{}-{}", store_.name, partition);
+  }
+
+  Backend& log_;
+  internal::RecordedPlan::Store store_;
+  std::unique_ptr<state::CheckpointDatabase> database_;
+  std::vector<Part> parts_;
+};
 
 StoreReader::StoreReader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 StoreReader::~StoreReader() = default;
 
 Result<std::unique_ptr<StoreReader>> StoreReader::open(Backend& log, FileSystem& files,
                                                        const Options& options) {
-  const std::string folder =
-      internal::StateDirectory::path_of(options.state_dir, options.application_id);
-  Result<std::string> text = read_file(files, join_path(folder, internal::kRecordedPlanFile));
-  if (!text.ok()) {
-    if (text.error().code() == Errc::kNotFound) {
-      return not_found("application", options.application_id, folders(files, options.state_dir));
-    }
-    return std::move(text).error();
-  }
-  Result<internal::RecordedPlan> plan = internal::decode_recorded_plan(*text);
-  if (!plan.ok()) {
-    return std::move(plan).error().with_context(folder);
-  }
-  std::vector<std::string> names;
-  for (internal::RecordedPlan::Store& store : plan->stores) {
-    if (store.name == options.store) {
-      auto impl = std::make_unique<Impl>(log, std::move(store));
-      WEIR_TRY(impl->open(files, folder));
-      return std::unique_ptr<StoreReader>(new StoreReader(std::move(impl)));
-    }
-    names.push_back(store.name);
-  }
-  return not_found("store", options.store, names);
+  auto impl = std::make_unique<Impl>(log);
+  WEIR_TRY(impl->open(files, options));
+  return std::unique_ptr<StoreReader>(new StoreReader(std::move(impl)));
 }
 
 const std::string& StoreReader::key_serde() const {
