@@ -85,7 +85,7 @@ void JsonFiles::write_partition_metadata(const DumpFile& file) {
   if (!text) {
     return;
   }
-  const Result<PartitionMetadata> metadata = parse_partition_metadata(*text);
+  const Result<PartitionMetadata> metadata = parse_metadata_file(*text);
   if (!metadata.ok()) {
     note_damaged_file(file, metadata.error());
     return;

@@ -95,7 +95,7 @@ Result<std::vector<EpochStart>> parse_leader_epochs(std::string_view text) {
   return epochs;
 }
 
-Result<PartitionMetadata> parse_partition_metadata(std::string_view text) {
+Result<PartitionMetadata> parse_metadata_file(std::string_view text) {
   const std::optional<std::string_view> version = value_of(take_line(text), "version");
   const auto number = version ? parse_number<std::int32_t>(*version) : std::nullopt;
   if (!number) {

@@ -26,7 +26,7 @@ struct PartitionMetadata {
   std::int32_t version = 0;
   Uuid topic_id;
 };
-Result<PartitionMetadata> parse_partition_metadata(std::string_view text);
+Result<PartitionMetadata> parse_metadata_file(std::string_view text);
 
 // .snapshot: the producers' state before the offset in its name
 // (org.apache.kafka.storage.internals.log.ProducerStateManager, ProducerSnapshot.json):
