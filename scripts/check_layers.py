@@ -92,6 +92,8 @@ def check_quoted(relative, included):
     """An include of "folder/part/x.h"."""
     folder = relative.parts[0]
     parts = included.split("/")
+    if len(parts) == 1 and included.endswith(".pb.h"):
+        return check_generated(relative, included)
     if is_public(relative):
         return f'a public header includes public headers only, as <weir/...>, not "{included}"'
     if len(parts) < 2 or parts[0] not in LAYERS:
@@ -105,6 +107,13 @@ def check_quoted(relative, included):
     if folder == "log" and parts[0] == "log" and len(parts) > 2 and len(relative.parts) > 2:
         return check_log_order(relative.parts[1], parts[1])
     return None
+
+
+def check_generated(relative, included):
+    """A header that protoc makes from a .proto of the same folder; it stands in the build tree."""
+    if is_public(relative):
+        return f"public headers stay light: no Protocol Buffers ({included})"
+    return check_third_party(relative, f"google/protobuf/{included}")
 
 
 def check_log_order(part, target):

@@ -89,8 +89,13 @@ class CheckLayers(unittest.TestCase):
         self.assert_allowed("apps/ctl/x.cc", "#include <CLI/CLI.hpp>")
         self.assert_allowed("log/segment/x.cc", "#include <tbb/parallel_for.h>")
 
+    def test_generated_headers_are_protocol_buffers(self):
+        self.assert_allowed("operators/plan/x.cc", '#include "recorded_plan.pb.h"')
+        self.assert_refused("log/record/x.cc", '#include "recorded_plan.pb.h"', "Protocol Buffers")
+        self.assert_refused("state/include/weir/state/x.h", '#include "recorded_plan.pb.h"', "Protocol Buffers")
+
     def test_orders_the_parts_of_the_log(self):
-        order = ["record", "segment", "partition", "metadata", "coordinator", "broker", "client", "embedded"]
+        order = ["record", "segment", "dump", "partition", "metadata", "coordinator", "broker", "client", "embedded"]
         for i, part in enumerate(order):
             for j, target in enumerate(order):
                 line = f'#include "log/{target}/x.h"'
