@@ -63,6 +63,8 @@ class MemoryDisk final : public Disk {
 struct Kind {
   const char* name;
   std::unique_ptr<Disk> (*make)();
+
+  friend void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 };
 
 class FileSystemTest : public ::testing::TestWithParam<Kind> {
