@@ -15,8 +15,9 @@ struct DecodeLimits {
 };
 
 // Appends the records of one verified batch to `out`, as views into `batch` or, for a compressed
-// one, into `decompressed` (set to the buffer that must be kept). Reads exactly recordsCount
-// records, as Kafka's reader does; with LogAppendTime every record has the batch's maxTimestamp.
+// one, into `decompressed`, which is replaced in every call (by none when the batch is not
+// compressed) and must be kept as long as the views. Reads exactly recordsCount records, as Kafka's
+// reader does; with LogAppendTime every record has the batch's maxTimestamp.
 // Works for control batches too: the caller asks header.is_control().
 // Errors: kCorrupt (names the batch's base offset and what is wrong), kUnsupported (unknown codec);
 //         `out` is then as it was.

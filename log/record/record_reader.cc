@@ -89,8 +89,14 @@ bool skip_headers(FieldReader& fields, std::int32_t count) {
       return fields.fail("a header name's length is negative");
     }
     if (!fields.read_bytes(length, bytes, "a header name is longer than the record") ||
-        !fields.read(&length, "a header value's length is cut or too long") ||
-        !fields.read_bytes(length, bytes, "a header value is longer than the record")) {
+        !fields.read(&length, "a header value's length is cut or too long")) {
+      return false;
+    }
+    if (length < -1) {
+      // HeadersView's promise: -1 is the only null.
+      return fields.fail("a header value's length is below -1");
+    }
+    if (!fields.read_bytes(length, bytes, "a header value is longer than the record")) {
       return false;
     }
   }

@@ -15,7 +15,8 @@ namespace weir::log {
 //   | keyLength varint | key | valueLength varint | value | headers count varint
 //   | headers: count times {nameLength varint | name | valueLength varint | value}
 //
-// Negative lengths are null, all of them, as for Kafka's reader.
+// Negative lengths of key and value are null, all of them, as for Kafka's reader. A header value's
+// is -1 or the record is refused: HeadersView promises bytes that parse, with -1 as the only null.
 struct RawRecord {
   NullableBytes key;
   NullableBytes value;
@@ -23,7 +24,7 @@ struct RawRecord {
   std::int64_t timestamp_delta = 0;
   std::int32_t offset_delta = 0;
   std::int32_t header_count = 0;
-  bool odd_length = false;  // a length below -1: Kafka reads it, others need not
+  bool odd_length = false;  // key or value below -1: Kafka reads it, others need not
 };
 
 // Every step checked; what read_record() falls back to and what names the fault.
