@@ -108,26 +108,26 @@ SegmentWalk::SegmentWalk(File& file, std::uint64_t size, Offset base, Offset off
 
 Result<WalkItem> SegmentWalk::next() {
   while (true) {
-    WEIR_TRY_ASSIGN(auto item, step());
-    if (std::holds_alternative<std::monostate>(item)) {
-      return finish();
-    }
-    if (auto* fault = std::get_if<Fault>(&item)) {
+    WEIR_TRY_ASSIGN(Step at, step());
+    if (at.fault) {
       WEIR_TRY_ASSIGN(const bool passed, pass_over_message_sets());
       if (passed) {
         return finish_range(next_offset_);
       }
-      WEIR_TRY(pass_over(std::move(*fault)));
+      WEIR_TRY(pass_over(*std::move(at.fault)));
       continue;
     }
-    const auto& batch = std::get<WalkedBatch>(item);
-    if (range_) {
-      return finish_range(batch.header.base_offset);  // the next call finds the batch again
+    if (!at.batch) {
+      return finish();
     }
-    next_offset_ = batch.header.next_offset();
-    scanner_.skip(batch.header);
+    const BatchHeader& header = at.batch->header;
+    if (range_) {
+      return finish_range(header.base_offset);  // the next call finds the batch again
+    }
+    next_offset_ = header.next_offset();
+    scanner_.skip(header);
     valid_bytes_ = scanner_.position();
-    return WalkItem(batch);
+    return WalkItem(*at.batch);
   }
 }
 
@@ -159,25 +159,26 @@ Result<bool> SegmentWalk::is_being_appended(const DamagedRange& range) {
   return length >= 0 && kBatchLengthEnd + static_cast<std::uint64_t>(length) > left;
 }
 
-Result<std::variant<std::monostate, WalkedBatch, SegmentWalk::Fault>> SegmentWalk::step() {
-  using Step = std::variant<std::monostate, WalkedBatch, Fault>;
+Result<SegmentWalk::Step> SegmentWalk::step() {
+  Step at;
   Result<std::optional<BatchHeader>> header = scanner_.peek();
   if (!header.ok()) {
     if (header.error().code() != Errc::kCorrupt && header.error().code() != Errc::kUnsupported) {
       return std::move(header).error();
     }
-    return Step(Fault{header.error().message(), std::nullopt, false});
+    at.fault = Fault{header.error().message(), std::nullopt, false};
+    return at;
   }
   if (!*header) {
-    return Step();
+    return at;
   }
-  WEIR_TRY_ASSIGN(std::optional<Fault> fault, check(**header));
-  if (fault) {
-    return Step(*std::move(fault));
+  WEIR_TRY_ASSIGN(at.fault, check(**header));
+  if (!at.fault) {
+    // check() has just read it: from the buffer.
+    WEIR_TRY_ASSIGN(const ByteView bytes, scanner_.whole(**header));
+    at.batch = WalkedBatch{scanner_.position(), **header, bytes};
   }
-  // check() has just read it: from the buffer.
-  WEIR_TRY_ASSIGN(const ByteView bytes, scanner_.whole(**header));
-  return Step(WalkedBatch{scanner_.position(), **header, bytes});
+  return at;
 }
 
 Result<std::optional<SegmentWalk::Fault>> SegmentWalk::check(const BatchHeader& header) {
@@ -251,7 +252,7 @@ Status SegmentWalk::pass_over(Fault fault) {
       range_->header = fault.header;
     }
     WEIR_TRY_ASSIGN(const bool zero, is_zero(file_, position, end));
-    if (zero && !found) {
+    if (zero && !found && end - position >= kBatchHeaderBytes) {
       range_->reason = "zeroes up to the end of the file: preallocated, or lost with the power";
     }
   }

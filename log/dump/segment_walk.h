@@ -56,8 +56,12 @@ class SegmentWalk {
     bool is_crc_right = false;
   };
 
-  // The whole batch at the scanner's position; or a fault; or nothing at the end.
-  Result<std::variant<std::monostate, WalkedBatch, Fault>> step();
+  // The whole batch at the scanner's position; or a fault; or neither at the end.
+  struct Step {
+    std::optional<WalkedBatch> batch;
+    std::optional<Fault> fault;
+  };
+  Result<Step> step();
   Result<std::optional<Fault>> check(const BatchHeader& header);
   Result<bool> lies_about_offset(const BatchHeader& header);
   // Remembers that the bytes at the scanner's position are damaged and goes on behind them.

@@ -41,10 +41,10 @@ struct DumpOptions {
 //
 // Threading: any thread. Reads only, beside a running writer too: a file is dumped up to the size
 //            that it had at the start; a batch that is being appended right there is left out.
-// Ownership: borrows everything. `write` gets pieces of at most 64 KiB or one batch's record, and
-//            is called only by this call.
+// Ownership: borrows everything. Only this call calls `write`, with pieces of about 64 KiB; larger
+//            ones only for one record.
 // Bounds:    one batch (at most 256 MiB, and as much decompressed), 512 open files, and an entry
-//            for each producer with an open transaction. JSON walks a segment up to five times.
+//            for each producer with an open transaction. JSON walks a segment up to six times.
 // Errors:    kNotFound         `path` does not exist;
 //            kInvalidArgument  it is neither a partition folder nor one of those files;
 //            kIo               a .log file cannot be read; other files are listed as damaged.
