@@ -64,6 +64,7 @@ class Reading {
       return corrupt(position, fmt::format("base offset {} with lastOffsetDelta {}",
                                            header.base_offset.value(), header.last_offset_delta));
     }
+    WEIR_TRY(check_offsets(header, position));
     if (header.base_offset >= range_.limit) {
       return false;
     }
@@ -80,7 +81,6 @@ class Reading {
       return buffer_.size() < size ? Result<bool>(corrupt(position, "the file ends inside a batch"))
                                    : Result<bool>(true);
     }
-    WEIR_TRY(check_offsets(header, position));
     if (header.last_offset() >= range_.from) {
       out_.batches.push_back({{buffer_, buffer_.view().substr(at_, size)}, header, false});
     }

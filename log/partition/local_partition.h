@@ -22,8 +22,8 @@ class LocalPartition final : public Partition {
  public:
   LocalPartition(const Environment& environment, OpenOptions options, LoadedLog log);
 
-  Result<Appended> append(SharedBytes batch, AppendOrigin origin) override;
-  Result<FetchResult> read(Offset from, std::size_t bytes_max, bool to_log_end) override;
+  Result<Appended> append(SharedBytes batch, AppendOrigin origin = AppendOrigin::kClient) override;
+  Result<FetchResult> read(Offset from, std::size_t bytes_max, bool to_log_end = false) override;
   Result<std::optional<Offset>> offset_for_time(Timestamp time) override;
   std::optional<Offset> epoch_end_offset(LeaderEpoch epoch) const override;
   PartitionOffsets offsets() const override;
