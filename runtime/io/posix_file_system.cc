@@ -328,7 +328,8 @@ Status PosixFileSystem::sync_directory(const std::string& path) {
 FileKind kind_of_entry(DIR* folder, const dirent& entry) {
   if (entry.d_type == DT_UNKNOWN) {
     struct stat status{};
-    const bool known = ::fstatat(::dirfd(folder), entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0;
+    const int fd = ::dirfd(folder);
+    const bool known = fd >= 0 && ::fstatat(fd, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0;
     return known ? kind_of(status.st_mode) : FileKind::kOther;
   }
   if (entry.d_type == DT_REG) {

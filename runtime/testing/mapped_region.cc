@@ -44,7 +44,7 @@ Status MappedRegion::grow(const std::string& path, std::size_t size) {
   return {};
 }
 
-Result<char*> MappedRegion::map(const std::string& path, std::size_t size) {
+Result<char*> MappedRegion::map(const std::string& path, std::size_t size) const {
   WEIR_ASSERT(size <= size_);
   void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (data == MAP_FAILED) {

@@ -26,7 +26,7 @@ class MappedRegion {
   std::span<char> bytes() { return {base_, size_}; }
   // One more view of the first `size` bytes, that outlives the region; the caller unmaps it.
   // Requires: size <= bytes().size().
-  Result<char*> map(const std::string& path, std::size_t size);
+  Result<char*> map(const std::string& path, std::size_t size) const;
   static void unmap(char* data, std::size_t size);
 
  private:

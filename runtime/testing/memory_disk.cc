@@ -248,7 +248,7 @@ void MemoryDisk::free_if_unused(const Node& node) {
 }
 
 // There is no clock here; a later change has a later time.
-void MemoryDisk::touch(Node& node) {
+void MemoryDisk::touch(Node& node) const {
   node.modified = static_cast<Timestamp>(operations_);
 }
 
@@ -305,7 +305,7 @@ Status MemoryDisk::write(const Handle& handle, std::uint64_t position, ByteView 
 Status MemoryDisk::sync(const Handle& handle) {
   Admission admission = admit(Operation::kSync, handle);
   const MutexLock lock(mutex_);
-  const Status alive = check_alive(handle);
+  Status alive = check_alive(handle);
   if (alive.ok()) {
     handle.node->pull_mapped();
     if (admission.ok()) {
@@ -314,7 +314,7 @@ Status MemoryDisk::sync(const Handle& handle) {
       handle.node->content->fail_sync();
     }
   }
-  return admission.ok() ? alive : std::move(admission.status);
+  return admission.ok() ? std::move(alive) : std::move(admission.status);
 }
 
 Result<std::uint64_t> MemoryDisk::size(const Handle& handle) {

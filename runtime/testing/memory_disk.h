@@ -120,7 +120,7 @@ class MemoryDisk {
   void set_size(Node& node, std::uint64_t size) WEIR_REQUIRES(mutex_);
   // A file with neither a name nor an opener gives its blocks back.
   void free_if_unused(const Node& node) WEIR_REQUIRES(mutex_);
-  void touch(Node& node) WEIR_REQUIRES(mutex_);
+  void touch(Node& node) const WEIR_REQUIRES(mutex_);
   void close_locked(const Handle& handle) WEIR_REQUIRES(mutex_);
   void end_processes() WEIR_REQUIRES(mutex_);
   void count_used_blocks() WEIR_REQUIRES(mutex_);
