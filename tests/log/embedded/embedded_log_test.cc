@@ -530,7 +530,7 @@ TEST(EmbeddedLog, LosesNothingAcknowledgedWhateverHappens) {
     Rng rng(seed);
     LogFixture f(seed);
     f.open();
-    f.create("lines", 2, {{"segment.bytes", "300"}});
+    f.create("lines", 2, {{"segment.bytes", "600"}});
     std::vector<Values> acknowledged(2);
     std::int64_t committed_offset = -1;
     for (int step = 0; step < 60; ++step) {
