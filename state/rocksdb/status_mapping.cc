@@ -5,8 +5,14 @@
 namespace weir::state {
 namespace {
 
+constexpr const char* kNoSpaceMark = "no space";
+
+bool is_marked(const rocksdb::Status& status) {
+  return status.IsIOError() && status.ToString().find(kNoSpaceMark) != std::string::npos;
+}
+
 Errc code_of(const rocksdb::Status& status) {
-  if (status.IsNoSpace()) {
+  if (status.IsNoSpace() || is_marked(status)) {
     return Errc::kNoSpace;
   }
   if (status.IsNotFound() || status.IsPathNotFound()) {
@@ -47,8 +53,13 @@ rocksdb::IOStatus to_io_status(const Error& error) {
   switch (error.code()) {
     case Errc::kNotFound:
       return rocksdb::IOStatus::PathNotFound(error.message());
-    case Errc::kNoSpace:
-      return rocksdb::IOStatus::NoSpace(error.message());
+    case Errc::kNoSpace: {
+      // Under its own name RocksDB would start a thread that looks for free space every five
+      // seconds and refuses Resume() meanwhile. Retriable errors leave that to us.
+      rocksdb::IOStatus full = rocksdb::IOStatus::IOError(kNoSpaceMark, error.message());
+      full.SetRetryable(true);
+      return full;
+    }
     case Errc::kCorrupt:
       return rocksdb::IOStatus::Corruption(error.message());
     case Errc::kUnsupported:

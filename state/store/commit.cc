@@ -36,7 +36,7 @@ Result<NullableValue> KeyValueStore::get(ByteView key) {
 }
 
 Result<std::optional<OwnedValue>> KeyValueStore::get_committed(ByteView key) {
-  if (const Entry* entry = find(key, hash(key)); entry != nullptr) {
+  if (const Entry* entry = lookup(key, hash(key)); entry != nullptr) {
     const NullableBytes bytes = committed_value(*entry);
     if (bytes.is_null()) {
       return std::optional<OwnedValue>();

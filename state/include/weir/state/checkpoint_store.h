@@ -28,7 +28,9 @@ struct StoreChange {
   NullableBytes value;
 };
 
-// Ordered view of one store partition's checkpoint. Threading: confined to its owner.
+// Ordered rows of one store partition's checkpoint. RocksDB's reads them in blocks and holds
+// nothing in between, so an open iterator blocks nothing; a row is seen as of some moment between
+// the opening of the scan and its turn. Threading: confined to its owner.
 class CheckpointIterator {
  public:
   virtual ~CheckpointIterator() = default;
@@ -43,7 +45,10 @@ class CheckpointIterator {
 // A change and the position it belongs to become visible together or not at all, also after a
 // crash.
 //
-// Threading: reads are thread-safe; ingest/write/clear one at a time, beside reads.
+// Threading: reads and flush() are thread-safe; ingest/write/clear one at a time, beside them.
+// After a failed ingest, write, flush or clear the next one starts from what is durable; kIo that
+// asks to give the store up means that changes of write() were lost that flush() had not made
+// durable.
 class CheckpointStore {
  public:
   virtual ~CheckpointStore() = default;

@@ -267,6 +267,7 @@ class KeyValueStore {
   static NullableBytes view(const Entry::Value& value, std::uint8_t size);
   static ByteView heap_key(const Entry& entry);
   static bool matches(const Entry& entry, ByteView key);
+  Entry* lookup(ByteView key, std::uint64_t hash) const;
   Entry* entry_at(std::uint32_t index) const;
   void touch(Entry& entry) const;
 
@@ -526,7 +527,7 @@ inline void KeyValueStore::touch(Entry& entry) const {
   }
 }
 
-inline KeyValueStore::Entry* KeyValueStore::find(ByteView key, std::uint64_t hash) {
+inline KeyValueStore::Entry* KeyValueStore::lookup(ByteView key, std::uint64_t hash) const {
   const auto tag = static_cast<std::uint32_t>(hash >> 32U);
   for (std::size_t i = tag & slot_mask_;; i = (i + 1) & slot_mask_) {
     const Slot slot = slots_[i];
@@ -536,11 +537,18 @@ inline KeyValueStore::Entry* KeyValueStore::find(ByteView key, std::uint64_t has
     if (slot.tag == tag) [[likely]] {
       Entry* entry = entry_at(slot.entry - 1);
       if (matches(*entry, key)) [[likely]] {
-        touch(*entry);
         return entry;
       }
     }
   }
+}
+
+inline KeyValueStore::Entry* KeyValueStore::find(ByteView key, std::uint64_t hash) {
+  Entry* entry = lookup(key, hash);
+  if (entry != nullptr) [[likely]] {
+    touch(*entry);
+  }
+  return entry;
 }
 
 inline Result<KeyValueStore::Entry*> KeyValueStore::find_or_load(ByteView key, std::uint64_t hash) {
