@@ -16,6 +16,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BIN = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else ROOT / "build" / "bin"
+FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 ATTEMPTS_MAX = 2000
 
@@ -33,7 +34,7 @@ class Readme(unittest.TestCase):
     def test_links_lead_somewhere(self):
         broken = []
         for page in pages():
-            for target in LINK.findall(page.read_text(encoding="utf-8")):
+            for target in LINK.findall(FENCED.sub("", page.read_text(encoding="utf-8"))):
                 if "://" not in target and not (page.parent / target).exists():
                     broken.append(f"{page.relative_to(ROOT)}: {target}")
         self.assertEqual(broken, [])
