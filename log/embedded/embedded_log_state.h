@@ -10,6 +10,7 @@
 
 namespace weir::log {
 
+// Threading: thread-safe, as EmbeddedLog; what has no guard is set before the log is handed out.
 struct EmbeddedLog::State {
   EmbeddedLogOptions options;
   std::unique_ptr<LogDirectory> directory;

@@ -19,6 +19,7 @@ std::vector<std::set<std::string>> drain_stages(const Plan& plan);
 
 // Waits stage by stage: once the captured ends of a stage are committed, all that its records
 // caused stands in the topics of the next one, whose ends are captured then.
+// Threading: thread-safe, as DrainWatch.
 class StagedDrainWatch final : public DrainWatch {
  public:
   // Captures the ends of the first stage. Borrows `core`. Errors: Admin's.

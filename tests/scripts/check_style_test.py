@@ -85,6 +85,7 @@ class CheckStyle(unittest.TestCase):
                        "std::jthread thread_"]:
             self.assert_refused("log/x.h", header.format("", member), 4, "Threading:")
             self.assert_allowed("log/x.h", header.format("// Threading: thread-safe.\n", member))
+            self.assert_allowed("log/x.h", header.format("// Locks: mutex_, never held during I/O.\n", member))
 
     def test_unfinished_work_needs_an_issue(self):
         self.assert_refused("log/x.cc", "int a;\n// TODO: more\n", 2, "TODO")
