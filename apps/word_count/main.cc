@@ -3,14 +3,13 @@
 #include "apps/cli/data_directory.h"
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/options.h"
+#include "apps/word_count/pipeline.h"
 #include "apps/word_count/text_feeder.h"
 #include "apps/word_count/word_table.h"
-#include "apps/word_count/words.h"
 
 #include <weir/log/embedded_log.h>
 #include <weir/log/producer.h>
 #include <weir/operators/app.h>
-#include <weir/operators/stream_builder.h>
 #include <weir/runtime/thread_annotations.h>
 
 #include <CLI/CLI.hpp>
@@ -42,17 +41,6 @@ struct Options {
   std::optional<std::size_t> top;
   std::vector<std::string> config;
 };
-
-Topology count_words(const Options& options) {
-  StreamBuilder builder;
-  builder.from(Topic<std::string, std::string>::named(options.input))
-      .flat_map_values([](const std::string& line) { return words(line); })
-      .group_by([](const std::string& word) { return word; })
-      .count(KvStore<std::string, std::int64_t>{"counts"})
-      .to_stream()
-      .to(Topic<std::string, std::int64_t>::named(options.output));
-  return std::move(builder).build();
-}
 
 // Wakes the main loop for a signal, the end of the text or an error.
 class Bell {
@@ -122,7 +110,7 @@ class WordCount {
     WEIR_TRY_ASSIGN(table_, WordTable::open(*log_, options_.output));
 
     const std::unique_ptr<Executor> executor = make_asio_executor(1);
-    App app(count_words(options_), app_options, *log_,
+    App app(count_words(options_.input, options_.output), app_options, *log_,
             {system_clock(), posix_file_system(), *executor});
     const auto signals = watch_termination_signals([this](int) {
       if (stop_.exchange(true)) {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 namespace weir::internal {
@@ -232,6 +233,11 @@ void Worker::register_task_metrics(const Task& task) {
                                                               labels, task.processed_counter()));
   task_metric_handles_.push_back(core_.metrics_registry().add("weir_task_dropped_records_total",
                                                               labels, task.dropped_counter()));
+  for (const std::unique_ptr<TaskStore>& store : task.stores()) {
+    std::vector<MetricsRegistry::Handle> handles = store->store->metrics().register_in(
+        core_.metrics_registry(), fmt::format("{},store=\"{}\"", labels, store->name));
+    std::move(handles.begin(), handles.end(), std::back_inserter(task_metric_handles_));
+  }
 }
 
 Status Worker::begin_processing() {

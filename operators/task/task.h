@@ -76,6 +76,7 @@ class Task {
     return context_.failed() && context_.failure_kind() == FailureKind::kRecord;
   }
   std::vector<std::unique_ptr<TaskStore>>& stores() { return parts_.stores; }
+  const std::vector<std::unique_ptr<TaskStore>>& stores() const { return parts_.stores; }
   TaskStore* find_store(std::string_view name);
   std::uint64_t processed() const { return processed_.value(); }
   const Counter& processed_counter() const { return processed_; }

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "bench/harness.h"
+
+#include <vector>
+
+namespace weir::bench {
+
+std::vector<Case> append_cases();
+std::vector<Case> replay_cases();
+std::vector<Case> tail_cases();
+std::vector<Case> store_hot_cases();
+std::vector<Case> store_cold_cases();
+std::vector<Case> store_big_cases();
+std::vector<Case> scan_cases();
+std::vector<Case> restore_cases();
+std::vector<Case> count_cases();
+std::vector<Case> word_count_cases();
+
+}  // namespace weir::bench

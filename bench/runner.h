@@ -1,0 +1,25 @@
+#pragma once
+
+#include "bench/harness.h"
+#include "bench/report.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace weir::bench {
+
+struct RunOptions {
+  std::optional<std::uint64_t> records;  // items of every run; then two rounds
+  bool instructions = true;              // with valgrind, when it is installed
+  std::string folder;                    // for data; removed behind every run
+};
+
+// Measures every case of `job` and reports its figures. Errors: those of the contenders.
+Status measure(const Job& job, const RunOptions& options, Report& report);
+
+// Runs one contender once under callgrind: what measure() starts itself for.
+Status count_once(const Job& job, const std::string& case_name, const std::string& contender,
+                  const RunOptions& options);
+
+}  // namespace weir::bench
