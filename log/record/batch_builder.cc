@@ -89,8 +89,8 @@ inline char* write_short(char* out, std::uint64_t raw) {
 
 template <class Word>
 inline void copy_ends(char* out, const char* data, std::size_t size) {
-  Word head;
-  Word tail;
+  Word head{};
+  Word tail{};
   std::memcpy(&head, data, sizeof(head));
   std::memcpy(&tail, data + size - sizeof(tail), sizeof(tail));
   std::memcpy(out, &head, sizeof(head));

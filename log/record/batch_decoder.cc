@@ -39,7 +39,7 @@ void reserve_more(std::vector<RecordView>& out, std::size_t count) {
 }
 
 // Requires: room for header.records_count more in `out`.
-template <TimestampType kType>
+template <TimestampType Type>
 Status decode_plain(const BatchHeader& header, ByteView records, std::vector<RecordView>& out) {
   const char* in = records.data();
   const char* const end = in + records.size();
@@ -60,7 +60,7 @@ Status decode_plain(const BatchHeader& header, ByteView records, std::vector<Rec
     }
     out.emplace_back(
         record.key, record.value, Offset(wrapping_plus(base_offset, record.offset_delta)),
-        kType == TimestampType::kLogAppendTime
+        Type == TimestampType::kLogAppendTime
             ? max_timestamp
             : wrapping_plus(base_timestamp, record.timestamp_delta),
         HeadersView(ByteView(record.headers, static_cast<std::size_t>(next - record.headers)),
