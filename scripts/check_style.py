@@ -100,7 +100,7 @@ def check_bans(path, code):
 def check_header(path, text, code):
     if not text.startswith("#pragma once\n"):
         yield 1, "#pragma once stands on the first line of a header"
-    if path.parts[0] in LIBRARIES and not re.search(r"// *(Threading|Locks):", text):
+    if path.parts[0] in LIBRARIES and not re.search(r"\b(Threading|Locks):", text):
         for number, line in enumerate(code.splitlines(), 1):
             if SHARED_MEMBER.match(line):
                 yield number, "a class that threads share says how in a comment line `Threading: ...` (or `Locks: ...`)"
