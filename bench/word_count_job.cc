@@ -10,6 +10,7 @@
 #include <weir/runtime/clock.h>
 #include <weir/runtime/endian.h>
 #include <weir/runtime/executor.h>
+#include <weir/runtime/thread_annotations.h>
 
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <fmt/core.h>
@@ -18,7 +19,6 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <thread>
 #include <unordered_map>
 
 // word-count: what the program word_count runs, from a topic of lines of ten words to a topic of
@@ -116,13 +116,16 @@ AppOptions app_options(const log::EmbeddedLog& log, const std::string& durabilit
 
 Status run_until_drained(App& app) {
   WEIR_TRY_ASSIGN(const std::unique_ptr<DrainWatch> drain, app.watch_drain());
+  Mutex mutex;
+  CondVar never;
+  const MutexLock lock(mutex);
   for (;;) {
     WEIR_TRY(app.error());
     WEIR_TRY_ASSIGN(const bool done, drain->done());
     if (done) {
       return {};
     }
-    std::this_thread::sleep_for(kLook);
+    never.wait_for(mutex, kLook);
   }
 }
 
