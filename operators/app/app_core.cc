@@ -75,9 +75,13 @@ void AppCore::released(std::size_t worker, std::uint64_t generation) {
 }
 
 void AppCore::running(std::size_t worker, std::uint64_t generation) {
-  const MutexLock lock(mutex_);
-  slots_[worker].running = generation;
-  settle_state();
+  bool changed = false;
+  {
+    const MutexLock lock(mutex_);
+    slots_[worker].running = generation;
+    changed = settle_state();
+  }
+  log_state(changed);
 }
 
 void AppCore::stopped(std::size_t worker, Status outcome) {
@@ -89,19 +93,24 @@ void AppCore::stopped(std::size_t worker, Status outcome) {
   changed_.notify_all();
 }
 
-void AppCore::settle_state() {
+bool AppCore::settle_state() {
   if (state_ != AppState::kRebalancing && state_ != AppState::kRunning) {
-    return;
+    return false;
   }
   const bool all_run = std::all_of(slots_.begin(), slots_.end(), [this](const Slot& slot) {
     return slot.running == wanted_generation_;
   });
   const AppState next = all_run && missing_.empty() ? AppState::kRunning : AppState::kRebalancing;
-  if (next != state_) {
-    state_ = next;
+  const bool changed = next != state_;
+  state_ = next;
+  changed_.notify_all();
+  return changed;
+}
+
+void AppCore::log_state(bool changed) const {
+  if (changed) {
     WEIR_INFO("application state changed application={} state={}", options_.application_id,
-              app_state_name(next));
-    changed_.notify_all();
+              app_state_name(state()));
   }
 }
 
@@ -123,15 +132,18 @@ std::map<TopicPartition, Offset> AppCore::committed_offsets() const {
 }
 
 void AppCore::fail(Error error) {
-  const MutexLock lock(mutex_);
-  if (!error_.ok() || state_ == AppState::kNotRunning) {
-    return;
+  const std::string text = error.to_string();
+  {
+    const MutexLock lock(mutex_);
+    if (!error_.ok() || state_ == AppState::kNotRunning) {
+      return;
+    }
+    error_ = std::move(error);
+    state_ = AppState::kError;
+    changed_.notify_all();
   }
   WEIR_ERROR("application stopped with an error application={} error=\"{}\"",
-             options_.application_id, error.to_string());
-  error_ = std::move(error);
-  state_ = AppState::kError;
-  changed_.notify_all();
+             options_.application_id, text);
 }
 
 AppState AppCore::state() const {
@@ -194,23 +206,45 @@ void AppCore::wait_for_news(Duration timeout) {
 // ---- topics ----------------------------------------------------------------------------------
 
 void AppCore::topic_gone(const std::string& topic) {
-  const MutexLock lock(mutex_);
-  if (missing_.insert(topic).second) {
-    WEIR_WARN(
-        "input topic was deleted application={} topic={}: its state is kept, and it is read "
-        "from 0 when it is made again",
-        options_.application_id, topic);
-    settle_state();
+  bool changed = false;
+  {
+    const MutexLock lock(mutex_);
+    // Offsets of the topic that is gone say nothing about one that is made later.
+    std::erase_if(committed_, [&](const auto& entry) { return entry.first.topic == topic; });
+    if (!missing_.insert(topic).second) {
+      return;
+    }
+    changed = settle_state();
   }
+  WEIR_WARN(
+      "input topic was deleted application={} topic={}: its state is kept, and it is read "
+      "from 0 when it is made again",
+      options_.application_id, topic);
+  log_state(changed);
+}
+
+void AppCore::check_input(const std::string& topic, const Uuid& id) {
+  {
+    const MutexLock lock(mutex_);
+    const auto known = known_inputs_.find(topic);
+    if (known == known_inputs_.end() || known->second.is_zero() || known->second == id) {
+      return;
+    }
+  }
+  topic_gone(topic);
 }
 
 void AppCore::request_rebalance() {
-  const MutexLock lock(mutex_);
-  if (assigned_generation_ == wanted_generation_) {
+  bool changed = false;
+  {
+    const MutexLock lock(mutex_);
+    if (assigned_generation_ != wanted_generation_) {
+      return;
+    }
     ++wanted_generation_;
-    settle_state();
-    changed_.notify_all();
+    changed = settle_state();
   }
+  log_state(changed);
 }
 
 void AppCore::supervise() {
@@ -221,7 +255,8 @@ void AppCore::supervise() {
         (state_ != AppState::kRebalancing && state_ != AppState::kRunning)) {
       return;
     }
-    is_rebalance = assigned_generation_ != wanted_generation_ && all_released();
+    is_rebalance =
+        assigned_generation_ != wanted_generation_ && all_released() && now() >= next_rebalance_;
     const bool is_check = !missing_.empty() && now() >= next_check_;
     if (!is_rebalance && !is_check) {
       return;
@@ -231,13 +266,35 @@ void AppCore::supervise() {
   }
   if (is_rebalance) {
     if (Status done = rebalance(); !done.ok()) {
-      fail(std::move(done).error());
+      handle_rebalance_failure(std::move(done).error());
     }
   } else {
     check_missing_topics();
   }
   const MutexLock lock(mutex_);
   supervising_ = false;
+}
+
+// A log that does not answer is asked again, for task.timeout.ms.
+void AppCore::handle_rebalance_failure(Error error) {
+  const Errc code = error.code();
+  bool is_final = code == Errc::kInvalidConfig || code == Errc::kUnknownTopic ||
+                  code == Errc::kInvalidTopic || code == Errc::kReadOnly ||
+                  code == Errc::kInvalidArgument || code == Errc::kUnsupported;
+  {
+    const MutexLock lock(mutex_);
+    const MonotonicTime time = now();
+    failing_since_ = failing_since_.value_or(time);
+    next_rebalance_ = time + kTopicCheckInterval;
+    is_final =
+        is_final || time - *failing_since_ >= std::chrono::milliseconds(options_.task_timeout_ms);
+  }
+  if (is_final) {
+    fail(std::move(error));
+    return;
+  }
+  WEIR_WARN("tasks could not be assigned and this is tried again application={} error=\"{}\"",
+            options_.application_id, error.to_string());
 }
 
 void AppCore::check_missing_topics() {
@@ -365,30 +422,35 @@ RecordedPlan AppCore::record_of(const TopicPlan& topics, const KnownTopics& know
 void AppCore::assign(const TopicPlan& topics, const KnownTopics& known) {
   const std::vector<std::vector<TaskId>> spread =
       assign_tasks(topics.task_ids(), static_cast<std::size_t>(options_.num_stream_threads));
-  const MutexLock lock(mutex_);
-  missing_ = std::set<std::string>(topics.missing_inputs.begin(), topics.missing_inputs.end());
-  known_inputs_.clear();
-  for (std::size_t worker = 0; worker < slots_.size(); ++worker) {
-    Assignment& assignment = slots_[worker].assignment;
-    assignment = {.generation = wanted_generation_, .tasks = {}};
-    for (const TaskId& id : spread[worker]) {
-      TaskSpec spec{id, {}};
-      for (const auto& [name, partitions] : topics.inputs[id.sub_topology]) {
-        if (id.partition.value() < partitions) {
-          spec.inputs.push_back({name, id.partition});
+  std::uint64_t generation = 0;
+  {
+    const MutexLock lock(mutex_);
+    missing_ = std::set<std::string>(topics.missing_inputs.begin(), topics.missing_inputs.end());
+    known_inputs_.clear();
+    for (std::size_t worker = 0; worker < slots_.size(); ++worker) {
+      Assignment& assignment = slots_[worker].assignment;
+      assignment = {.generation = wanted_generation_, .tasks = {}};
+      for (const TaskId& id : spread[worker]) {
+        TaskSpec spec{id, {}};
+        for (const auto& [name, partitions] : topics.inputs[id.sub_topology]) {
+          if (id.partition.value() < partitions) {
+            spec.inputs.push_back({name, id.partition});
+          }
         }
+        assignment.tasks.push_back(std::move(spec));
       }
-      assignment.tasks.push_back(std::move(spec));
     }
+    for (const auto& [name, topic] : known) {
+      known_inputs_.emplace(name, topic.id);
+    }
+    assigned_generation_ = wanted_generation_;
+    generation = wanted_generation_;
+    failing_since_.reset();
+    changed_.notify_all();
   }
-  for (const auto& [name, topic] : known) {
-    known_inputs_.emplace(name, topic.id);
-  }
-  assigned_generation_ = wanted_generation_;
   WEIR_INFO("tasks assigned application={} generation={} tasks={} threads={} missing_topics={}",
-            options_.application_id, assigned_generation_, topics.task_ids().size(), slots_.size(),
-            missing_.size());
-  changed_.notify_all();
+            options_.application_id, generation, topics.task_ids().size(),
+            options_.num_stream_threads, topics.missing_inputs.size());
 }
 
 Status AppCore::rebalance() {

@@ -75,6 +75,8 @@ class AppCore {
   void supervise();
   // A source said that the topic is not there any more.
   void topic_gone(const std::string& topic);
+  // The topic has this id now: if its tasks read another one, that one is gone.
+  void check_input(const std::string& topic, const Uuid& id);
   // The internal topics must be looked at again.
   void request_rebalance();
 
@@ -111,7 +113,10 @@ class AppCore {
   RecordedPlan record_of(const TopicPlan& topics, const KnownTopics& known) const;
   void assign(const TopicPlan& topics, const KnownTopics& known);
   void check_missing_topics();
-  void settle_state() WEIR_REQUIRES(mutex_);
+  void handle_rebalance_failure(Error error);
+  // The state that follows from threads and topics; true when it changed.
+  bool settle_state() WEIR_REQUIRES(mutex_);
+  void log_state(bool changed) const;
   bool all_released() const WEIR_REQUIRES(mutex_);
 
   const Topology topology_;
@@ -130,6 +135,8 @@ class AppCore {
   CondVar changed_;
   bool supervising_ WEIR_GUARDED_BY(mutex_) = false;
   MonotonicTime next_check_ WEIR_GUARDED_BY(mutex_){};
+  MonotonicTime next_rebalance_ WEIR_GUARDED_BY(mutex_){};
+  std::optional<MonotonicTime> failing_since_ WEIR_GUARDED_BY(mutex_);
   AppState state_ WEIR_GUARDED_BY(mutex_) = AppState::kCreated;
   Status error_ WEIR_GUARDED_BY(mutex_);
   bool stop_ WEIR_GUARDED_BY(mutex_) = false;

@@ -69,6 +69,7 @@ Status StagedDrainWatch::capture() {
       continue;  // nothing stands in it
     }
     WEIR_TRY(description.status());
+    core_.check_input(name, description->id);
     for (std::int32_t p = 0; p < description->partitions; ++p) {
       const TopicPartition partition{name, PartitionId(p)};
       WEIR_TRY_ASSIGN(const PartitionOffsets offsets, admin.offsets(partition));

@@ -96,7 +96,8 @@ class Worker {
   Status commit();
   Status write_changelogs();
   Offsets offsets_to_commit() const;
-  Status commit_offsets(Offsets offsets);
+  // Takes out what belongs to topics that are gone.
+  Status commit_offsets(Offsets& offsets);
   bool forget_gone(Offsets& offsets);
   Status promote(const std::vector<FlushedPartition>& flushed);
   void after_commit(const Offsets& offsets);

@@ -126,7 +126,7 @@ bool Worker::forget_gone(Offsets& offsets) {
   return found;
 }
 
-Status Worker::commit_offsets(Offsets offsets) {
+Status Worker::commit_offsets(Offsets& offsets) {
   if (offsets.empty()) {
     return {};
   }

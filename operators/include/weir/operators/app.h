@@ -88,7 +88,8 @@ class DrainWatch {
 class App {
  public:
   App(Topology topology, AppOptions options, Backend& backend, Environment environment);
-  // As stop() with a deadline of 0: what is not committed is processed again after the next start.
+  // Ends without a commit, as a crash does: what is not committed is processed again after the next
+  // start. A clean end is stop().
   ~App();
   App(const App&) = delete;
   App& operator=(const App&) = delete;
