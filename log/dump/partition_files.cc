@@ -153,7 +153,7 @@ AbortedTransaction read_aborted_transaction(const char* in) {
 
 Status for_each_entry(File& file, std::uint64_t size, std::size_t entry_bytes,
                       const std::function<void(const char*)>& entry) {
-  std::array<char, kReadBytes> buffer;
+  std::array<char, kReadBytes> buffer{};
   const std::array<char, 64> zeroes{};
   WEIR_ASSERT(entry_bytes > 0 && entry_bytes <= zeroes.size());
   const std::size_t chunk = kReadBytes - kReadBytes % entry_bytes;

@@ -23,14 +23,14 @@ constexpr std::size_t kReadBytes = 64U << 10U;
 struct MessageSetEntry {
   Offset offset;
   std::uint64_t size = 0;  // all of it
-  int magic = 0;
+  std::int8_t magic = 0;
 };
 constexpr std::size_t kEntryMagicAt = 16;
 constexpr std::int32_t kEntrySizeMin = 14;
 constexpr std::uint64_t kEntryBytesMax = 256U << 20U;
 
 Result<std::uint32_t> crc32_of(File& file, std::uint64_t position, std::uint64_t end) {
-  std::array<char, kReadBytes> buffer;
+  std::array<char, kReadBytes> buffer{};
   uLong crc = crc32(0, nullptr, 0);
   while (position < end) {
     const auto wish = static_cast<std::size_t>(std::min<std::uint64_t>(kReadBytes, end - position));
@@ -47,14 +47,14 @@ Result<std::uint32_t> crc32_of(File& file, std::uint64_t position, std::uint64_t
 // Only the entry's own CRC proves the old format: torn bytes look like magic 0 too.
 Result<std::optional<MessageSetEntry>> read_message_set_entry(File& file, std::uint64_t position,
                                                               std::uint64_t end) {
-  std::array<char, kEntryMagicAt + 1> start;
+  std::array<char, kEntryMagicAt + 1> start{};
   if (end - position < start.size()) {
     return std::optional<MessageSetEntry>();
   }
   WEIR_TRY_ASSIGN(const std::size_t got, file.read_at(position, start));
   const auto size = load_be<std::int32_t>(start.data() + 8);
   MessageSetEntry entry;
-  entry.magic = start[kEntryMagicAt];
+  entry.magic = static_cast<std::int8_t>(start[kEntryMagicAt]);
   if (got < start.size() || entry.magic < 0 || entry.magic > 1 || size < kEntrySizeMin) {
     return std::optional<MessageSetEntry>();
   }
@@ -71,7 +71,7 @@ Result<std::optional<MessageSetEntry>> read_message_set_entry(File& file, std::u
 }
 
 Result<bool> is_zero(File& file, std::uint64_t position, std::uint64_t end) {
-  std::array<char, kReadBytes> buffer;
+  std::array<char, kReadBytes> buffer{};
   while (position < end) {
     const auto wish = static_cast<std::size_t>(std::min<std::uint64_t>(kReadBytes, end - position));
     WEIR_TRY_ASSIGN(const std::size_t got, file.read_at(position, {buffer.data(), wish}));
@@ -149,7 +149,7 @@ Result<bool> SegmentWalk::is_being_appended(const DamagedRange& range) {
   if (size_now <= size_) {
     return false;
   }
-  std::array<char, kEntryMagicAt + 1> start;
+  std::array<char, kEntryMagicAt + 1> start{};
   const std::uint64_t left = size_ - range.position;
   WEIR_TRY_ASSIGN(const std::size_t got, file_.read_at(range.position, start));
   if (got < start.size() || start[kEntryMagicAt] != 2) {
@@ -275,7 +275,7 @@ Result<bool> SegmentWalk::pass_over_message_sets() {
     if (!entry) {
       break;
     }
-    has_magic[entry->magic] = true;
+    has_magic[entry->magic == 0 ? 0 : 1] = true;
     position += entry->size;
     if (entry->offset >= next_offset_ && entry->offset < offset_end_) {
       next_offset_ = entry->offset.next();
