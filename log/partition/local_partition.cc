@@ -439,8 +439,8 @@ Status LocalPartition::close() {
       hints_ = {};
       segments = segments_;
     }
-    if (active_ != nullptr && !options_.read_only) {
-      active_->seal(offsets().log_end);
+    if (!segments.empty()) {
+      segments.back()->seal(offsets().log_end);
     }
     for (const std::shared_ptr<Segment>& segment : segments) {
       segment->release();
