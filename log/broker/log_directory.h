@@ -71,6 +71,10 @@ class LogDirectory : private OffsetsTopic {
   // raises its leader epoch, first in the metadata log, then in the partition.
   Result<std::shared_ptr<Partition>> partition_for_append(const TopicPartition& name);
 
+  // Moves a partition's log start up to `before`; durable when ok.
+  // Errors: kUnknownTopic, kOffsetOutOfRange (above the high watermark), kIo, kNoSpace.
+  Status delete_records(const TopicPartition& name, Offset before);
+
   GroupOffsets& offsets() { return offsets_; }
   const DirectoryLayout& layout() const { return layout_; }
   bool read_only() const { return options_.read_only; }

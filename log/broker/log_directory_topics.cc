@@ -153,6 +153,14 @@ Status LogDirectory::delete_topic(const std::string& name) {
   return offsets_.forget_topic(name);
 }
 
+Status LogDirectory::delete_records(const TopicPartition& name, Offset before) {
+  WEIR_TRY_ASSIGN(const std::shared_ptr<Partition> partition, partition_for_append(name));
+  WEIR_TRY(partition->advance_log_start(before));
+  // The start first: segments must not be gone while an old start is what a crash would find.
+  WEIR_TRY(write_checkpoints());
+  return partition->remove_old_segments();
+}
+
 void LogDirectory::topics_changed() {
   topic_generation_.fetch_add(1, std::memory_order_acq_rel);
   std::vector<std::shared_ptr<Notifier>> waiters;

@@ -56,10 +56,8 @@ Result<std::optional<Offset>> EmbeddedAdmin::tombstone_horizon(const TopicPartit
   return std::optional<Offset>(log->offsets().log_start);
 }
 
-Status EmbeddedAdmin::delete_records(const TopicPartition& partition, Offset /*before*/) {
-  return Error(Errc::kUnsupported,
-               fmt::format("records of {} cannot be deleted in this version; delete the topic",
-                           partition.to_string()));
+Status EmbeddedAdmin::delete_records(const TopicPartition& partition, Offset before) {
+  return directory_.delete_records(partition, before);
 }
 
 Status EmbeddedAdmin::grow_topic(const std::string& name, std::int32_t /*partitions*/) {

@@ -35,6 +35,8 @@ class LocalPartition final : public Partition {
   Status set_leader_epoch(LeaderEpoch epoch) override;
   void set_settings(const PartitionSettings& settings) override;
   Status refresh(Offset log_start, Offset high_watermark) override;
+  Status advance_log_start(Offset before) override;
+  Status remove_old_segments() override;
   Offset recovery_point() const override;
   Status close() override;
   void abandon() override;

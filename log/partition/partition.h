@@ -142,6 +142,12 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
   virtual void set_settings(const PartitionSettings& settings) = 0;
   // Read-only partitions: what the holder published; also finds segments that were rolled since.
   virtual Status refresh(Offset log_start, Offset high_watermark) = 0;
+  // DeleteRecords in two steps, so that the caller makes the new start durable in between: moves
+  // the log start up to `before` (a start that is higher already stays), then removes the segments
+  // that lie wholly below it. Readers that hold them keep their data. Errors: kOffsetOutOfRange
+  // when `before` is above the high watermark; kReadOnly, kIo.
+  virtual Status advance_log_start(Offset before) = 0;
+  virtual Status remove_old_segments() = 0;
   // Offset below which everything is synced.
   virtual Offset recovery_point() const = 0;
   // Syncs everything, cuts preallocation, writes indexes. No appends afterwards. Idempotent.

@@ -521,6 +521,58 @@ TEST(EmbeddedLog, PausesAndResumesAPartition) {
   EXPECT_EQ(source->position(0), Offset(1));
 }
 
+TEST(EmbeddedLog, DeletesRecordsAndTheSegmentsBelowThem) {
+  LogFixture f;
+  f.open();
+  f.create("lines", 1, {{"segment.bytes", "200"}});
+  for (const char* value : {"a", "b", "c", "d", "e", "f"}) {
+    f.send("lines", {std::string(60, *value)});
+  }
+  const TopicPartition lines{"lines", PartitionId(0)};
+
+  ASSERT_TRUE(f.log->admin().delete_records(lines, Offset(5)).ok());
+
+  EXPECT_EQ(f.log->admin().offsets(lines)->log_start, Offset(5));
+  EXPECT_EQ(f.read("lines", 0, 5), (Values{std::string(60, 'f')}));
+  EXPECT_FALSE(path_exists(*f.files, "data/log/lines-0/00000000000000000000.log"));
+  EXPECT_EQ(f.log->admin().delete_records(lines, Offset(7)).error().code(),
+            Errc::kOffsetOutOfRange);
+  EXPECT_TRUE(f.log->admin().delete_records(lines, Offset(2)).ok());
+  f.cut_power();
+  f.open();
+  EXPECT_EQ(f.log->admin().offsets(lines)->log_start, Offset(5));
+  EXPECT_EQ(f.read("lines", 0, 5), (Values{std::string(60, 'f')}));
+  f.send("lines", {"g"});
+  EXPECT_EQ(f.read("lines", 0, 6), (Values{"g"}));
+}
+
+TEST(EmbeddedLog, KeepsAWholeLogWhenADeletionOfRecordsIsCutShort) {
+  for (std::uint64_t operation = 0;; ++operation) {
+    SCOPED_TRACE(operation);
+    LogFixture f(operation + 1);
+    f.open();
+    f.create("lines", 1, {{"segment.bytes", "200"}});
+    for (const char* value : {"a", "b", "c", "d", "e", "f"}) {
+      f.send("lines", {std::string(60, *value)});
+    }
+    const TopicPartition lines{"lines", PartitionId(0)};
+    f.files->cut_power_at(operation);
+    const bool deleted = f.log->admin().delete_records(lines, Offset(4)).ok();
+    const bool reached = f.files->power_is_off();
+    f.cut_power();
+    f.open();
+
+    const Offset start = f.log->admin().offsets(lines)->log_start;
+    EXPECT_TRUE(start == Offset(0) || start == Offset(4)) << start.value();
+    EXPECT_TRUE(!deleted || start == Offset(4));
+    EXPECT_EQ(f.read("lines", 0, start.value()).size(),
+              static_cast<std::size_t>(6 - start.value()));
+    if (!reached) {
+      break;
+    }
+  }
+}
+
 // Any interleaving of topics, records, commits, crashes and power cuts: what was acknowledged is
 // there.
 TEST(EmbeddedLog, LosesNothingAcknowledgedWhateverHappens) {

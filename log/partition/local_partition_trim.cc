@@ -1,0 +1,65 @@
+#include "log/partition/local_partition.h"
+#include "log/segment/segment_names.h"
+
+#include <fmt/format.h>
+
+// The half of LocalPartition that gives up the beginning of the log.
+
+namespace weir::log {
+
+Status LocalPartition::advance_log_start(Offset before) {
+  {
+    const MutexLock appending(append_mutex_);
+    WEIR_TRY(check_open());
+    {
+      const MutexLock lock(mutex_);
+      if (before > high_watermark_) {
+        return Error(
+            Errc::kOffsetOutOfRange,
+            fmt::format("records of {} below {} cannot be deleted, its high watermark is {}",
+                        options_.name.to_string(), before.value(), high_watermark_.value()));
+      }
+      if (before <= log_start_) {
+        return Status();
+      }
+      log_start_ = before;
+      epochs_.truncate_from_start(before);
+      publish_watermark();
+    }
+    epochs_dirty_ = true;
+    unclean_ = true;
+  }
+  notify_waiters();
+  return Status();
+}
+
+Status LocalPartition::remove_old_segments() {
+  const MutexLock appending(append_mutex_);
+  WEIR_TRY(check_open());
+  Segments doomed;
+  {
+    const MutexLock lock(mutex_);
+    while (segments_.size() > 1 && segments_[1]->base_offset() <= log_start_) {
+      std::erase(recent_, segments_.front());
+      doomed.push_back(segments_.front());
+      segments_.erase(segments_.begin());
+    }
+  }
+  if (doomed.empty()) {
+    return Status();
+  }
+  // Oldest first and its indexes before the log, so that a crash in between leaves a log without
+  // holes.
+  for (const std::shared_ptr<Segment>& segment : doomed) {
+    for (const std::string_view suffix : {kOffsetIndexSuffix, kTimeIndexSuffix, kLogSuffix}) {
+      Status removed = environment_.files.remove_file(segment->path(suffix));
+      if (!removed.ok() && removed.error().code() != Errc::kNotFound) {
+        return std::move(removed).error().with_context(
+            fmt::format("remove old segments of {}", options_.name.to_string()));
+      }
+    }
+  }
+  return environment_.files.sync_directory(options_.path);
+}
+
+}  // namespace weir::log
