@@ -3,10 +3,15 @@
 #include "apps/cli/exit_codes.h"
 
 #include <weir/runtime/logger.h>
+#include <weir/runtime/settings.h>
 
 #include <CLI/CLI.hpp>
+#include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 namespace weir::cli {
 
@@ -26,10 +31,45 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
   app.fallthrough();
 }
 
+namespace {
+
+// "unknown command 'topik'; did you mean topic?" where the line names a command that does not
+// exist: CLI11 only says that one is required.
+bool name_unknown_command(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  std::string_view command;
+  for (int i = 1; i < argc && command.empty(); ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--data" || argument == "-o" || argument == "--output-format") {
+      ++i;  // and its value
+    } else if (!argument.starts_with('-')) {
+      command = argument;
+    }
+  }
+  if (names.empty() || command.empty() ||
+      std::find(names.begin(), names.end(), command) != names.end()) {
+    return false;
+  }
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  const std::string nearest = nearest_name(command, candidates);
+  fmt::print(stderr, "{}: unknown command '{}'{}; see {} --help\n", app.get_name(), command,
+             nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), app.get_name());
+  return true;
+}
+
+}  // namespace
+
 bool parse(CLI::App& app, int argc, char** argv, CommonOptions& options, int* exit_code) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0 && name_unknown_command(app, argc, argv)) {
+      *exit_code = kUsage;
+      return false;
+    }
     *exit_code = app.exit(error) == 0 ? kOk : kUsage;
     return false;
   }

@@ -614,7 +614,7 @@ Status LogDirectory::refresh() {
   if (!options_.read_only) {
     return {};
   }
-  if (!watermarks_ || watermarks_->is_retired()) {
+  if (!watermarks_) {
     Result<std::unique_ptr<Watermarks>> published = Watermarks::open(files_, layout_.watermarks);
     if (published.ok()) {
       watermarks_ = std::move(published).value();

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kMagic = "WEIRWM01";
 constexpr std::size_t kHeaderBytes = 64;
-constexpr std::size_t kSlots = 65'536;
+constexpr std::size_t kSlots = 16'384;
 constexpr std::size_t kFileBytes = kHeaderBytes + kSlots * sizeof(WatermarkSlot);
 constexpr std::uint32_t kFree = 0;
 constexpr std::uint32_t kUsed = 1;
@@ -27,25 +27,16 @@ WatermarkSlot* Watermarks::slots() const {
 }
 
 Result<std::unique_ptr<Watermarks>> Watermarks::create(FileSystem& files, const std::string& path) {
-  // A new file, so that readers of the old one keep a consistent view of it.
-  std::unique_ptr<Watermarks> old;
-  if (open(files, path).ok()) {
-    WEIR_TRY_ASSIGN(std::unique_ptr<SharedMapping> writable,
-                    files.map(path, kFileBytes, /*writable=*/true));
-    old.reset(new Watermarks(std::move(writable)));
-  }
-  const std::string fresh = path + ".tmp";
-  if (path_exists(files, fresh)) {
-    WEIR_TRY(files.remove_file(fresh));
-  }
+  // The old file is used again, so that readers need not look for a new one and a full disk does
+  // not keep the holder from starting.
   WEIR_TRY_ASSIGN(std::unique_ptr<SharedMapping> mapping,
-                  files.map(fresh, kFileBytes, /*writable=*/true));
-  std::memcpy(mapping->data(), kMagic.data(), kMagic.size());
-  WEIR_TRY(files.rename(fresh, path));
-  if (old) {
-    old->retired().store(1, std::memory_order_release);
+                  files.map(path, kFileBytes, /*writable=*/true));
+  std::unique_ptr<Watermarks> watermarks(new Watermarks(std::move(mapping)));
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    watermarks->slots()[i].state.store(kFree, std::memory_order_release);
   }
-  return std::unique_ptr<Watermarks>(new Watermarks(std::move(mapping)));
+  std::memcpy(watermarks->mapping_->data(), kMagic.data(), kMagic.size());
+  return watermarks;
 }
 
 Result<std::unique_ptr<Watermarks>> Watermarks::open(FileSystem& files, const std::string& path) {
@@ -55,14 +46,6 @@ Result<std::unique_ptr<Watermarks>> Watermarks::open(FileSystem& files, const st
     return Error(Errc::kCorrupt, fmt::format("{} does not start with {}", path, kMagic));
   }
   return std::unique_ptr<Watermarks>(new Watermarks(std::move(mapping)));
-}
-
-std::atomic<std::uint32_t>& Watermarks::retired() const {
-  return *reinterpret_cast<std::atomic<std::uint32_t>*>(mapping_->data() + kMagic.size());
-}
-
-bool Watermarks::is_retired() const {
-  return retired().load(std::memory_order_acquire) != 0;
 }
 
 WatermarkSlot* Watermarks::claim(const Uuid& topic_id, PartitionId partition) {

@@ -34,15 +34,15 @@ struct alignas(64) WatermarkSlot {
 };
 static_assert(sizeof(WatermarkSlot) == 64);
 
-// The file `wal/watermarks`: a 64-byte header (magic "WEIRWM01", u32 retired), then slots. Not
+// The file `wal/watermarks`: a 64-byte header (magic "WEIRWM01"), then slots. Not
 // durable and not needed for recovery: after a power cut its content is ignored.
 //
 // Threading: thread-safe.
-// Bounds:    65,536 slots (4 MiB, sparse); beyond it a partition is not published and read-only
+// Bounds:    16,384 slots (1 MiB); beyond it a partition is not published and read-only
 //            processes see it as of its last clean close.
 class Watermarks {
  public:
-  // The holder's side: makes the file anew, all slots free.
+  // The holder's side: all slots free. An old file is used again.
   static Result<std::unique_ptr<Watermarks>> create(FileSystem& files, const std::string& path);
   // A reader's side. Errors: kNotFound, kCorrupt.
   static Result<std::unique_ptr<Watermarks>> open(FileSystem& files, const std::string& path);
@@ -58,15 +58,12 @@ class Watermarks {
     Offset high_watermark;
     Offset last_stable;
   };
-  // A reader's: a later holder made the file anew; open() again.
-  bool is_retired() const;
   // A reader's; nullopt when the holder has not opened the partition.
   std::optional<Published> find(const Uuid& topic_id, PartitionId partition) const;
 
  private:
   explicit Watermarks(std::unique_ptr<SharedMapping> mapping) : mapping_(std::move(mapping)) {}
   WatermarkSlot* slots() const;
-  std::atomic<std::uint32_t>& retired() const;
 
   std::unique_ptr<SharedMapping> mapping_;
   mutable Mutex mutex_;
