@@ -86,6 +86,7 @@ class Killing {
   bool kill_at_point();
   bool kill_by_time();
   void kill_early();
+  void read_beside();
   std::vector<std::string> arguments();
   void take(std::string_view line, Run& run);
   // The process has ended, by SIGKILL or after a clean close.
@@ -101,6 +102,7 @@ class Killing {
   std::size_t next_point_ = 0;
   int by_time_ = 0;
   int early_ = 0;
+  int beside_ = 0;
   int checks_ = 0;
   int commits_ = 0;
   std::int64_t runs_ = 0;
@@ -185,6 +187,9 @@ bool Killing::kill_by_time() {
   const auto pause =
       process.read(seconds(60), line, [&] { return run.acknowledgements > 0 && run.commits > 0; });
   EXPECT_EQ(pause, PipelineProcess::Pause::kStopped) << "the process commits nothing";
+  if (rng_.chance(1, 3)) {
+    read_beside();
+  }
   process.read(milliseconds(rng_.below(150)), line);
   process.kill();
   EXPECT_EQ(process.read(seconds(60), line), PipelineProcess::Pause::kEnded);
@@ -192,6 +197,16 @@ bool Killing::kill_by_time() {
   check(run);
   ++by_time_;
   return true;
+}
+
+// The store can be opened from outside while checkpoints come and go under it.
+void Killing::read_beside() {
+  log::EmbeddedLogOptions options;
+  options.read_only = true;
+  auto log = log::EmbeddedLog::open(folder_ / "data", options);
+  ASSERT_TRUE(log.ok()) << log.error().to_string();
+  ledger_.check_beside(**log, posix_file_system());
+  ++beside_;
 }
 
 // While it starts and recovers; counts as no kill, but its traces stay for the next start.
@@ -279,9 +294,10 @@ void Killing::print() const {
   }
   fmt::print("kills by time             {}\n", by_time_);
   fmt::print(
-      "kills={} during_start={} acknowledged={} lines={} commits={} repeated={} repeated_max={}\n",
-      at_points + by_time_, early_, ledger_.acknowledged_lines(), ledger_.lines(), commits_,
-      ledger_.repeated(), ledger_.allowed());
+      "kills={} during_start={} read_beside={} acknowledged={} lines={} commits={} repeated={} "
+      "repeated_max={}\n",
+      at_points + by_time_, early_, beside_, ledger_.acknowledged_lines(), ledger_.lines(),
+      commits_, ledger_.repeated(), ledger_.allowed());
 }
 
 TEST(Kill, LosesNothingAcknowledgedAndRepeatsOnlyWhatIsBehindTheLastCommit) {

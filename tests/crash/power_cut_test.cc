@@ -42,6 +42,7 @@ class Machine {
   explicit Machine(std::uint64_t seed)
       : rng_(seed),
         purges_(rng_.chance(1, 4)),
+        store_mode_(rng_.chance(1, 4) ? "direct" : "hot"),
         files_(MemoryFileSystem::Options{.seed = seed}),
         executor_(clock_),
         ledger_({.state_dir = kStateDirectory, .purges = purges_}) {}
@@ -91,6 +92,7 @@ class Machine {
     options.application_id = kApplicationId;
     options.state_dir = log_->state_directory();
     options.manual_stepping = true;
+    options.store_mode = store_mode_;
     options.commit_interval_ms = 10;
     options.checkpoint_interval_ms = 30;
     options.repartition_purge_interval_ms = purges_ ? 40 : 1'000'000'000;
@@ -125,6 +127,7 @@ class Machine {
 
   Rng rng_;
   const bool purges_;
+  const std::string store_mode_;
   ManualClock clock_;
   MemoryFileSystem files_;
   ManualExecutor executor_;

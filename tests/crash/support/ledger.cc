@@ -217,12 +217,21 @@ void Ledger::check_after_crash(Backend& log, FileSystem& files, bool whole) {
     check_repartition(log, offsets);
     if (path_exists(files,
                     join_path(join_path(options_.state_dir, kApplicationId), "plan.binpb"))) {
-      const Counts store = read_store(log, files, options_.state_dir);
+      Counts store = read_store(log, files, options_.state_dir);
       expect_between(repartition_settled_, store, sum(repartition_sent_, counted_twice_),
                      "the store");
+      last_store_ = std::move(store);
     }
   }
   allow_repetition(log, offsets);
+}
+
+void Ledger::check_beside(Backend& log, FileSystem& files) {
+  // How much the application has counted since then, only it knows.
+  const Counts store = read_store(log, files, options_.state_dir);
+  for (const auto& [word, count] : last_store_) {
+    EXPECT_GE(at(store, word), count) << "the store read from outside is too low for " << word;
+  }
 }
 
 void Ledger::check_drained(Backend& log, FileSystem& files) {

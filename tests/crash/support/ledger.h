@@ -40,6 +40,8 @@ class Ledger {
   // --- after a crash, before the application runs again; `log` is recovered
   // `whole`: reads the input topic from its start, else only what is new.
   void check_after_crash(Backend& log, FileSystem& files, bool whole);
+  // --- beside the running application, through a log opened for reading
+  void check_beside(Backend& log, FileSystem& files);
   // --- after a drain and a clean stop
   void check_drained(Backend& log, FileSystem& files);
 
@@ -84,6 +86,7 @@ class Ledger {
   Counts allowance_;
   Counts resent_;
   Counts counted_twice_;
+  Counts last_store_;  // as of the last crash
   std::int64_t repeated_ = 0;
   std::int64_t allowed_ = 0;
 };
