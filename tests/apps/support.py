@@ -46,7 +46,7 @@ def oracle(text):
     """Counts of a text as the shell's own tools see it: {word: count}."""
     if text.startswith(b"\xef\xbb\xbf"):
         text = text[3:]
-    pipeline = ("LC_ALL=C tr A-Z a-z | LC_ALL=C tr -cs 'a-z0-9_\\200-\\377' '\\n' | grep -a . | "
+    pipeline = ("LC_ALL=C tr A-Z a-z | LC_ALL=C tr -cs 'a-z0-9_\\200-\\377' '\\n' | LC_ALL=C grep -a . | "
                 "LC_ALL=C sort | LC_ALL=C uniq -c")
     done = subprocess.run(["bash", "-c", pipeline], input=text, capture_output=True, check=False)
     rows = [line.strip().split(b" ", 1) for line in done.stdout.splitlines()]
