@@ -97,9 +97,9 @@ bool AppCore::settle_state() {
   if (state_ != AppState::kRebalancing && state_ != AppState::kRunning) {
     return false;
   }
-  const bool all_run = std::all_of(slots_.begin(), slots_.end(), [this](const Slot& slot) {
-    return slot.running == wanted_generation_;
-  });
+  const bool all_run = std::all_of(
+      slots_.begin(), slots_.end(),
+      [wanted = wanted_generation_](const Slot& slot) { return slot.running == wanted; });
   const AppState next = all_run && missing_.empty() ? AppState::kRunning : AppState::kRebalancing;
   const bool changed = next != state_;
   state_ = next;

@@ -134,6 +134,7 @@ class Worker {
   MonotonicTime last_purge_{};
   bool commit_pending_ = false;  // one failed and is to be tried again
   bool start_refused_ = false;   // auto.offset.reset is none
+  bool cannot_purge_ = false;    // the log does not delete records
   std::optional<MonotonicTime> failing_since_;
   MonotonicTime retry_at_{};
 

@@ -226,7 +226,7 @@ Status Worker::checkpoint_all() {
 // Records of repartition topics are of no use once they are committed (KIP-811).
 void Worker::purge_repartition_topics() {
   const auto interval = std::chrono::milliseconds(core_.options().repartition_purge_interval_ms);
-  if (core_.now() - last_purge_ < interval) {
+  if (cannot_purge_ || core_.now() - last_purge_ < interval) {
     return;
   }
   last_purge_ = core_.now();
@@ -237,10 +237,16 @@ void Worker::purge_repartition_topics() {
     Status purged = core_.backend().admin().delete_records(input.partition, input.committed);
     if (purged.ok()) {
       input.purged = input.committed;
-    } else {
-      WEIR_WARN("repartition topic was not emptied partition={} error=\"{}\"",
-                input.partition.to_string(), purged.error().to_string());
+      continue;
     }
+    if (purged.error().code() == Errc::kUnsupported) {
+      cannot_purge_ = true;
+      WEIR_INFO("repartition topics keep what was read: this log deletes no records thread={}",
+                index_);
+      return;
+    }
+    WEIR_WARN("repartition topic was not emptied partition={} error=\"{}\"",
+              input.partition.to_string(), purged.error().to_string());
   }
 }
 

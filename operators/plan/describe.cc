@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <utility>
 
 namespace weir::internal {
 
@@ -24,9 +26,15 @@ std::vector<std::string> in_hash_set_order(std::vector<std::string> topics) {
     }
     return (hash ^ (hash >> 16U)) & static_cast<std::uint32_t>(buckets - 1);
   };
-  std::stable_sort(topics.begin(), topics.end(),
-                   [&](const auto& a, const auto& b) { return bucket(a) < bucket(b); });
-  return topics;
+  std::multimap<std::uint32_t, std::string> by_bucket;
+  for (std::string& topic : topics) {
+    by_bucket.emplace(bucket(topic), std::move(topic));
+  }
+  std::vector<std::string> ordered;
+  for (auto& [number, topic] : by_bucket) {
+    ordered.push_back(std::move(topic));
+  }
+  return ordered;
 }
 
 class Describer {

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -109,15 +110,13 @@ TaskStore* Task::find_store(std::string_view name) {
 }
 
 std::size_t Task::add_input(const TopicPartition& partition, Timestamp partition_time) {
-  for (const Source& source : sources_) {
-    if (source.topic == partition.topic) {
-      inputs_.push_back(partition);
-      input_entries_.push_back(source.entry);
-      return fifos_.add_partition(partition_time);
-    }
-  }
-  WEIR_ASSERT(!"the sub-topology reads the topic");
-  return 0;
+  const auto source = std::find_if(sources_.begin(), sources_.end(), [&](const Source& candidate) {
+    return candidate.topic == partition.topic;
+  });
+  WEIR_ASSERT(source != sources_.end());
+  inputs_.push_back(partition);
+  input_entries_.push_back(source->entry);
+  return fifos_.add_partition(partition_time);
 }
 
 Error Task::stop_at(const PartitionGroup::Run& run, std::size_t failed) {

@@ -238,18 +238,19 @@ std::vector<RawTestRecord> TopologyTestDriver::take_written() {
 
 std::optional<std::pair<std::string, Timestamp>> TopologyTestDriver::get_bytes(
     std::string_view store, ByteView key) {
+  internal::TaskStore* found = nullptr;
   for (const std::unique_ptr<internal::Task>& task : state_->tasks) {
-    if (internal::TaskStore* found = task->find_store(store); found != nullptr) {
-      const auto value = found->store->get(key).value();
-      if (!value.has_value()) {
-        return std::nullopt;
-      }
-      return std::pair(std::string(value->value), value->timestamp);
-    }
+    found = found == nullptr ? task->find_store(store) : found;
   }
-  WEIR_ERROR("the topology has no store name={}", store);
-  WEIR_ASSERT(!"the topology has the store");
-  return std::nullopt;
+  if (found == nullptr) {
+    WEIR_ERROR("the topology has no store name={}", store);
+  }
+  WEIR_ASSERT(found != nullptr);
+  const auto value = found->store->get(key).value();
+  if (!value.has_value()) {
+    return std::nullopt;
+  }
+  return std::pair(std::string(value->value), value->timestamp);
 }
 
 std::vector<TopologyTestDriver::StoreRow> TopologyTestDriver::rows(std::string_view store) {
