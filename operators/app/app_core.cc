@@ -115,8 +115,9 @@ void AppCore::log_state(bool changed) const {
 }
 
 bool AppCore::all_released() const {
-  return std::all_of(slots_.begin(), slots_.end(),
-                     [this](const Slot& slot) { return slot.released == wanted_generation_; });
+  return std::all_of(slots_.begin(), slots_.end(), [wanted = wanted_generation_](const Slot& slot) {
+    return slot.released == wanted;
+  });
 }
 
 void AppCore::publish_commit(const std::vector<std::pair<TopicPartition, Offset>>& offsets) {

@@ -262,7 +262,7 @@ TEST(TopologyTestDriver, ReportsBytesThatAreNoValue) {
   testing::TopologyTestDriver driver(std::move(builder).build());
 
   const Status status = driver.pipe_bytes(
-      "numbers", {.key = ByteView("k"), .value = ByteView("abc"), .timestamp = 1});
+      "numbers", {.key = ByteView("k"), .value = ByteView("abc"), .timestamp = 1, .headers = {}});
 
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.error().message().find("numbers-0 offset 0"), std::string::npos)
