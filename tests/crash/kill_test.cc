@@ -72,7 +72,6 @@ class Killing {
   bool has_hit_every_point() const {
     return std::find(hits_.begin(), hits_.end(), 0) == hits_.end();
   }
-  const std::string& diagnostics() const { return diagnostics_; }
 
  private:
   // What one process reported.
@@ -92,6 +91,7 @@ class Killing {
   // The process has ended, by SIGKILL or after a clean close.
   void expect_end(PipelineProcess& process, const Run& run);
   void check(const Run& run);
+  std::string last_diagnostics() const;
   std::uint64_t draw_nth(Point point);
 
   Rng rng_;
@@ -231,8 +231,18 @@ void Killing::expect_end(PipelineProcess& process, const Run& run) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   } else {
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-        << "ended by itself with status " << status << ", see " << diagnostics_;
+        << "ended by itself with status " << status << ":\n"
+        << last_diagnostics();
   }
+}
+
+// What the processes wrote to stderr, its end.
+std::string Killing::last_diagnostics() const {
+  constexpr std::size_t kBytes = 4000;
+  constexpr std::size_t kFileMax = 1U << 30U;
+  const Result<std::string> read = read_file(posix_file_system(), diagnostics_, kFileMax);
+  const std::string text = read.ok() ? *read : read.error().to_string();
+  return text.substr(text.size() - std::min(text.size(), kBytes)) + "in " + diagnostics_;
 }
 
 void Killing::check(const Run& run) {
@@ -273,7 +283,7 @@ void Killing::drain() {
   PipelineProcess process({"drain", folder_ / "data"}, diagnostics_);
   const auto pause = process.read(seconds(120), [&](std::string_view line) { take(line, run); });
   EXPECT_EQ(pause, PipelineProcess::Pause::kEnded) << "the drain hangs";
-  ASSERT_TRUE(run.closed.has_value()) << "see " << diagnostics_;
+  ASSERT_TRUE(run.closed.has_value()) << last_diagnostics();
   expect_end(process, run);
   testing::LogCapture capture;
   log::EmbeddedLogOptions options;
@@ -300,7 +310,7 @@ void Killing::print() const {
       commits_, ledger_.repeated(), ledger_.allowed());
 }
 
-TEST(Kill, LosesNothingAcknowledgedAndRepeatsOnlyWhatIsBehindTheLastCommit) {
+TEST(CrashKill, LosesNothingAcknowledgedAndRepeatsOnlyWhatIsBehindTheLastCommit) {
   const bool full = std::getenv("WEIR_TEST_FULL") != nullptr;
   const std::uint64_t seed = seed_of_run();
   SCOPED_TRACE(fmt::format("WEIR_TEST_SEED={}", seed));

@@ -246,9 +246,9 @@ bool cut_once(std::uint64_t seed, std::uint64_t operation, Tally& tally) {
   return true;
 }
 
-class PowerCut : public ::testing::TestWithParam<int> {};
+class CrashPowerCut : public ::testing::TestWithParam<int> {};
 
-TEST_P(PowerCut, LosesNothingAcknowledgedWhereverItComes) {
+TEST_P(CrashPowerCut, LosesNothingAcknowledgedWhereverItComes) {
   const bool full = std::getenv("WEIR_TEST_FULL") != nullptr;
   const int cuts = (full ? 2000 : 60) / kShards;
   const std::uint64_t seed = seed_of_run();
@@ -286,7 +286,7 @@ TEST_P(PowerCut, LosesNothingAcknowledgedWhereverItComes) {
       tally.cuts, tally.second, operations, tally.acknowledged, tally.repeated, tally.allowed);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shard, PowerCut, ::testing::Range(0, kShards));
+INSTANTIATE_TEST_SUITE_P(Shard, CrashPowerCut, ::testing::Range(0, kShards));
 
 }  // namespace
 }  // namespace weir::crash
