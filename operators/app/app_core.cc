@@ -385,6 +385,7 @@ RecordedPlan AppCore::record_of(const TopicPlan& topics, const KnownTopics& know
   record.application_id = options_.application_id;
   const auto on_log = [this](const std::vector<std::string>& names) {
     std::vector<std::string> out;
+    out.reserve(names.size());
     for (const std::string& name : names) {
       out.push_back(topic_on_log(plan(), options_.application_id, name));
     }

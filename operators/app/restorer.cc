@@ -67,6 +67,7 @@ Status Restorer::rewrite(TaskStore& store, Uuid topic_id, const std::string& rea
 Status Restorer::begin() {
   WEIR_TRY_ASSIGN(source_, backend_.make_source({}));
   std::vector<TopicPartition> partitions;
+  partitions.reserve(parts_.size());
   for (const Part& part : parts_) {
     partitions.push_back(part.store->changelog);
   }

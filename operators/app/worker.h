@@ -105,6 +105,13 @@ class Worker {
   Status checkpoint_all();
   void purge_repartition_topics();
 
+  struct Metrics {
+    Counter commits;
+    Counter commit_failures;
+    Counter restored_records;
+    Counter revivals;
+  };
+  Metrics metrics_;
   AppCore& core_;
   const std::size_t index_;
   Phase phase_ = Phase::kIdle;
@@ -120,13 +127,6 @@ class Worker {
   std::vector<std::unique_ptr<Task>> tasks_;
   std::vector<Input> inputs_;
   std::unique_ptr<Restorer> restorer_;
-  struct Metrics {
-    Counter commits;
-    Counter commit_failures;
-    Counter restored_records;
-    Counter revivals;
-  };
-  Metrics metrics_;
   std::vector<MetricsRegistry::Handle> metric_handles_;  // of the thread
   std::vector<MetricsRegistry::Handle> task_metric_handles_;
 

@@ -8,6 +8,8 @@ namespace weir::internal {
 
 namespace {
 
+constexpr std::size_t kPrefetchAhead = 8;
+
 // Restores what a result changes in the flow of the record that caused it.
 class FlowScope {
  public:
@@ -66,7 +68,12 @@ void StoreCache::flush(Timestamp stream_time, bool early) {
   budget_.bytes_used -= counted_bytes_;
   counted_bytes_ = 0;
   const std::unordered_map<const Entry*, Headers> headers = std::exchange(headers_, {});
-  for (Entry* entry : pending) {
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    // In order of their last change the entries lie all over memory.
+    if (i + kPrefetchAhead < pending.size()) {
+      __builtin_prefetch(pending[i + kPrefetchAhead]);
+    }
+    Entry* entry = pending[i];
     if (task_.failed()) {
       return;
     }

@@ -98,15 +98,15 @@ class Task {
   // Leaves the position at the record that failed and says where that is.
   Error stop_at(const PartitionGroup::Run& run, std::size_t failed);
 
-  TaskParts parts_;
+  Counter processed_;
   TaskContext context_;
+  TaskParts parts_;
   PartitionGroup fifos_;
   std::vector<TopicPartition> inputs_;
   std::vector<SourceEntry*> input_entries_;
   std::vector<Source> sources_;
   std::map<std::string, std::unique_ptr<SinkBuffer>, std::less<>> sinks_;
   std::vector<std::unique_ptr<Node>> nodes_;  // parents first
-  Counter processed_;
   bool has_work_ = false;
 };
 

@@ -59,10 +59,10 @@ class TaskContext {
   const Counter& dropped_counter() const { return dropped_; }
 
  private:
+  Counter dropped_;  // first: it fills a cache line
+  Status status_;
   bool failed_ = false;
   FailureKind kind_ = FailureKind::kRecord;
-  Status status_;
-  Counter dropped_;
   bool warned_[static_cast<std::size_t>(DropReason::kCount)] = {};
 };
 
