@@ -41,8 +41,11 @@ Result<StorePosition> decode_position(ByteView bytes) {
   }
   if (bytes.size() != kSize ||
       load_be<std::uint32_t>(bytes.data() + kCrcAt) != crc32c(bytes.substr(0, kCrcAt))) {
-    return Error(Errc::kCorrupt,
-                 fmt::format("position record of {} bytes is damaged", bytes.size()));
+    return Error(
+        Errc::kCorrupt,
+        fmt::format("position record of {} bytes is damaged; remove the state directory of "
+                    "the application to restore it from its changelogs",
+                    bytes.size()));
   }
   StorePosition position;
   std::copy_n(bytes.begin() + kIdAt, position.changelog_topic_id.bytes.size(),

@@ -203,7 +203,11 @@ Status KeyValueStore::rewrite_changelog(RecordSink& sink, SinkTopic topic, Parti
 }
 
 Status KeyValueStore::clear() {
-  abandon_checkpoint();
+  finish_checkpoint();
+  if (checkpoints_ != nullptr) {
+    // First: what is in memory would otherwise hide what is still there.
+    WEIR_TRY(checkpoints_->clear());
+  }
   forget_pending();
   scope_.clear();
   release_all();
@@ -218,7 +222,7 @@ Status KeyValueStore::clear() {
   failure_ = Status();
   close_scope();
   ++checkpoint_version_;
-  return checkpoints_ == nullptr ? Status() : checkpoints_->clear();
+  return {};
 }
 
 }  // namespace weir::state
