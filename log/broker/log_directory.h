@@ -113,7 +113,7 @@ class LogDirectory : private OffsetsTopic {
   Status open_metadata();
   Status replay_metadata();
   Status write_first_metadata();
-  Status append_metadata(const std::vector<MetadataRecord>& records);
+  Status append_metadata(const std::vector<MetadataRecord>& records) WEIR_REQUIRES(change_mutex_);
   Status apply_metadata(const std::vector<MetadataRecord>& records);
   Status sweep_folders();
   void recover_all();
