@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 namespace weir::log {
 namespace {
 
@@ -36,8 +38,11 @@ Result<EmbeddedSink::Target*> EmbeddedSink::target(Topic& topic, PartitionId par
       return Error(Errc::kUnknownTopic,
                    fmt::format("topic {} was deleted and made again; open it anew", name.topic));
     }
-    slot.reset(new Target{std::move(log), BatchBuilder(options_.batch_bytes), kNoOffset,
-                          kNoLeaderEpoch, false});
+    // A full batch must be one that the topic takes.
+    const std::size_t batch_bytes = std::min(
+        options_.batch_bytes, static_cast<std::size_t>(log->options().settings.batch_bytes_max()));
+    slot.reset(
+        new Target{std::move(log), BatchBuilder(batch_bytes), kNoOffset, kNoLeaderEpoch, false});
   }
   return slot.get();
 }
@@ -71,7 +76,7 @@ Status EmbeddedSink::send(SinkTopic topic, PartitionId partition,
 
 Status EmbeddedSink::add(Target& target, const RecordRef& record) {
   // A record that is far from the limit needs no exact size.
-  const auto limit = static_cast<std::size_t>(target.log->options().settings.max_message_bytes);
+  const auto limit = static_cast<std::size_t>(target.log->options().settings.batch_bytes_max());
   const std::size_t payload =
       record.key.size() + record.value.size() + record.headers.encoded().size();
   if (payload + 2 * kBatchHeaderBytes > limit) [[unlikely]] {
@@ -80,9 +85,10 @@ Status EmbeddedSink::add(Target& target, const RecordRef& record) {
       return Error(
           Errc::kRecordTooLarge,
           fmt::format(
-              "a record of {} bytes does not fit {} (max.message.bytes {}); split it or raise the "
-              "setting of the topic",
-              size, target.log->options().name.to_string(), limit));
+              "a record of {} bytes does not fit {} ({} {}); split it or raise the setting of the "
+              "topic",
+              size, target.log->options().name.to_string(),
+              target.log->options().settings.batch_limit_name(), limit));
     }
   }
   if (target.builder.append(record)) [[likely]] {

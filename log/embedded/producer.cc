@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <deque>
@@ -209,13 +210,15 @@ Result<Producer::Impl::Open*> Producer::Impl::open(Topic& topic, const std::stri
     WEIR_TRY_ASSIGN(std::shared_ptr<Partition> log, directory_.partition_for_append(full));
     auto waiter = std::make_unique<WatermarkWaiter>(log, notifier_);
     constexpr std::int64_t kSmallestBatch = 512;
-    slot.reset(new Open{
-        std::move(full),
-        std::move(log),
-        std::move(waiter),
-        BatchBuilder(static_cast<std::size_t>(std::max(options_.batch_size, kSmallestBatch))),
-        {},
-        MonotonicTime{}});
+    // A full batch must be one that the topic takes.
+    const std::int64_t batch_bytes = std::min(std::max(options_.batch_size, kSmallestBatch),
+                                              log->options().settings.batch_bytes_max());
+    slot.reset(new Open{std::move(full),
+                        std::move(log),
+                        std::move(waiter),
+                        BatchBuilder(static_cast<std::size_t>(batch_bytes)),
+                        {},
+                        MonotonicTime{}});
   }
   return slot.get();
 }
@@ -239,7 +242,8 @@ PartitionId Producer::Impl::choose(Topic& topic, const ProducerRecord& record) {
 
 Status Producer::Impl::check_size(const Open& open, const RecordRef& record) const {
   const std::size_t size = BatchBuilder::batch_size_of(record);
-  const std::int64_t topic_limit = open.log->options().settings.max_message_bytes;
+  const PartitionSettings& settings = open.log->options().settings;
+  const std::int64_t topic_limit = settings.batch_bytes_max();
   const bool by_topic = topic_limit < options_.max_request_size;
   const std::int64_t limit = by_topic ? topic_limit : options_.max_request_size;
   if (static_cast<std::int64_t>(size) <= limit) {
@@ -249,7 +253,8 @@ Status Producer::Impl::check_size(const Open& open, const RecordRef& record) con
       Errc::kRecordTooLarge,
       fmt::format(
           "a record of {} bytes does not fit {}: {} is {}; split the record or raise the setting",
-          size, open.name.to_string(), by_topic ? "max.message.bytes" : "max.request.size", limit));
+          size, open.name.to_string(), by_topic ? settings.batch_limit_name() : "max.request.size",
+          limit));
 }
 
 Status Producer::Impl::wait_for_room(std::size_t bytes) {

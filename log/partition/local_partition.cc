@@ -149,7 +149,7 @@ Result<BatchHeader> LocalPartition::check_batch(SharedBytes& batch, AppendOrigin
     return Error(Errc::kInvalidArgument,
                  "the batch is shared: it is stamped in place, hand over the only reference");
   }
-  const std::int64_t largest = std::min(settings.max_message_bytes, settings.segment_bytes);
+  const std::int64_t largest = settings.batch_bytes_max();
   if (batch.size() > static_cast<std::size_t>(largest)) {
     return Error(Errc::kRecordTooLarge,
                  fmt::format("batch of {} bytes for {} is over {} (max.message.bytes {}, "

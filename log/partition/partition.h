@@ -8,6 +8,7 @@
 #include <weir/runtime/clock.h>
 #include <weir/runtime/file_system.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,13 @@ struct PartitionSettings {
   std::int64_t timestamp_before_max_ms = INT64_MAX;
   std::int64_t timestamp_after_max_ms = 3600LL * 1000;
   DurabilityMode durability = DurabilityMode::kFsync;
+
+  // Largest batch that the partition takes.
+  std::int64_t batch_bytes_max() const { return std::min(max_message_bytes, segment_bytes); }
+  // The setting that decides it.
+  const char* batch_limit_name() const {
+    return segment_bytes < max_message_bytes ? "segment.bytes" : "max.message.bytes";
+  }
 };
 
 // Who appends (org.apache.kafka.storage.internals.log.AppendOrigin): only the log itself writes
