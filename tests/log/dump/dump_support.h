@@ -17,7 +17,7 @@ namespace weir::log::testing {
 
 using Json = nlohmann::ordered_json;
 
-inline std::string data_folder(const std::string& name) {
+inline std::string dump_data_folder(const std::string& name) {
   return WEIR_TEST_DATA "/log/dump/" + name;
 }
 
@@ -62,11 +62,11 @@ class CopiedFolder {
  public:
   explicit CopiedFolder(const std::string& name) : path_("/copy/" + name) {
     EXPECT_TRUE(files.create_directories(path_).ok());
-    const auto entries = posix_file_system().list(data_folder(name));
+    const auto entries = posix_file_system().list(dump_data_folder(name));
     EXPECT_TRUE(entries.ok());
     for (const DirectoryEntry& entry : *entries) {
       put_file(files, join_path(path_, entry.name),
-               get_file(posix_file_system(), join_path(data_folder(name), entry.name)));
+               get_file(posix_file_system(), join_path(dump_data_folder(name), entry.name)));
     }
   }
 

@@ -13,7 +13,7 @@ namespace weir::log {
 namespace {
 
 using testing::CopiedFolder;
-using testing::data_folder;
+using testing::dump_data_folder;
 using testing::dump_json;
 using testing::dump_text;
 using testing::Json;
@@ -55,9 +55,9 @@ class DumpOfKafkasFolder : public ::testing::TestWithParam<std::string> {};
 
 // Field by field as text, so that the order of fields counts.
 TEST_P(DumpOfKafkasFolder, IsWhatKafkasClassesReadInTheSameOrder) {
-  const Json expected = Json::parse(testing::file_text(data_folder(GetParam() + ".json")));
+  const Json expected = Json::parse(testing::file_text(dump_data_folder(GetParam() + ".json")));
 
-  const Json dumped = dump_json(posix_file_system(), data_folder(GetParam()));
+  const Json dumped = dump_json(posix_file_system(), dump_data_folder(GetParam()));
 
   std::vector<std::string> names;
   for (const char* name :
@@ -92,9 +92,9 @@ INSTANTIATE_TEST_SUITE_P(Data, DumpOfKafkasFolder,
 class DumpAsText : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(DumpAsText, IsLineByLineThatOfDumpLogSegments) {
-  const std::string folder = data_folder(GetParam());
+  const std::string folder = dump_data_folder(GetParam());
   const std::vector<std::string> expected =
-      lines_of(testing::file_text(data_folder(GetParam() + ".dump.txt")));
+      lines_of(testing::file_text(dump_data_folder(GetParam() + ".dump.txt")));
 
   std::vector<std::string> dumped = lines_of(dump_text(posix_file_system(), folder));
 
@@ -143,7 +143,7 @@ TEST(DumpLog, ShowsControlRecordsInKafkasWords) {
 }
 
 TEST(DumpLog, WritesWhatIsNoPrintableTextAsHex) {
-  const std::string text = dump_text(posix_file_system(), data_folder("__consumer_offsets-0"));
+  const std::string text = dump_text(posix_file_system(), dump_data_folder("__consumer_offsets-0"));
 
   // Key of group txn-group, topic txn-simple, partition 0; version 1.
   EXPECT_NE(text.find("key: \\x00\\x01\\x00\\x09txn-group\\x00\\x0atxn-simple\\x00\\x00\\x00\\x00 "
@@ -153,7 +153,7 @@ TEST(DumpLog, WritesWhatIsNoPrintableTextAsHex) {
 }
 
 TEST(DumpLog, LeavesRecordsOutWhenAsked) {
-  const std::string folder = data_folder("txn-interleaved-0");
+  const std::string folder = dump_data_folder("txn-interleaved-0");
 
   const std::string text = dump_text(posix_file_system(), folder, false);
   const Json json = dump_json(posix_file_system(), folder, false);
@@ -167,7 +167,7 @@ TEST(DumpLog, LeavesRecordsOutWhenAsked) {
 }
 
 TEST(DumpLog, GoesOnBehindABatchWithAWrongCrc) {
-  const std::string folder = data_folder("crash-0");
+  const std::string folder = dump_data_folder("crash-0");
 
   const Json json = dump_json(posix_file_system(), folder);
   const std::string text = dump_text(posix_file_system(), folder);
@@ -189,7 +189,7 @@ TEST(DumpLog, GoesOnBehindABatchWithAWrongCrc) {
 }
 
 TEST(DumpLog, NamesOldMessageSetsAndDumpsTheRest) {
-  const Json json = dump_json(posix_file_system(), data_folder("old-v0-v1-gzip-v2-0"));
+  const Json json = dump_json(posix_file_system(), dump_data_folder("old-v0-v1-gzip-v2-0"));
 
   ASSERT_EQ(json["damaged"].size(), 1U);
   const Json& damage = json["damaged"][0];
@@ -204,7 +204,7 @@ TEST(DumpLog, NamesOldMessageSetsAndDumpsTheRest) {
 }
 
 TEST(DumpLog, ShowsASingleSegmentAlone) {
-  const std::string path = data_folder("txn-interleaved-0/" + kFirstLog);
+  const std::string path = dump_data_folder("txn-interleaved-0/" + kFirstLog);
 
   const Json json = dump_json(posix_file_system(), path);
   const std::string text = dump_text(posix_file_system(), path);
@@ -221,10 +221,10 @@ TEST(DumpLog, ShowsASingleSegmentAlone) {
 
 TEST(DumpLog, ShowsASingleIndexOrSnapshotAlone) {
   const auto dump = [](const std::string& file) {
-    return dump_json(posix_file_system(), data_folder(file)).dump();
+    return dump_json(posix_file_system(), dump_data_folder(file)).dump();
   };
 
-  const Json whole = Json::parse(testing::file_text(data_folder("epochs-deleted-0.json")));
+  const Json whole = Json::parse(testing::file_text(dump_data_folder("epochs-deleted-0.json")));
   EXPECT_EQ(dump("epochs-deleted-0/00000000000000000036.timeindex"),
             R"({"folder":"epochs-deleted-0","files":{"00000000000000000036.timeindex":24},)"
             R"("segments":[{"file":"00000000000000000036.timeindex","baseOffset":36,"size":24,)"
@@ -236,9 +236,9 @@ TEST(DumpLog, ShowsASingleIndexOrSnapshotAlone) {
             R"("txnIndex":[{"version":0,"producerId":2,"firstOffset":4,"lastOffset":9,)"
             R"("lastStableOffset":0},{"version":0,"producerId":1,"firstOffset":0,)"
             R"("lastOffset":11,"lastStableOffset":10}]}],"damaged":[]})");
-  EXPECT_EQ(dump_text(posix_file_system(), data_folder("rolls-lz4-0/00000000000000000036.index"))
+  EXPECT_EQ(dump_text(posix_file_system(), dump_data_folder("rolls-lz4-0/00000000000000000036.index"))
                 .find("\noffset: "),
-            data_folder("Dumping rolls-lz4-0/00000000000000000036.index").size());
+            dump_data_folder("Dumping rolls-lz4-0/00000000000000000036.index").size());
 }
 
 TEST(DumpLog, WritesNothing) {
