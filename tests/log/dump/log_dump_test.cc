@@ -236,9 +236,10 @@ TEST(DumpLog, ShowsASingleIndexOrSnapshotAlone) {
             R"("txnIndex":[{"version":0,"producerId":2,"firstOffset":4,"lastOffset":9,)"
             R"("lastStableOffset":0},{"version":0,"producerId":1,"firstOffset":0,)"
             R"("lastOffset":11,"lastStableOffset":10}]}],"damaged":[]})");
-  EXPECT_EQ(dump_text(posix_file_system(), dump_data_folder("rolls-lz4-0/00000000000000000036.index"))
-                .find("\noffset: "),
-            dump_data_folder("Dumping rolls-lz4-0/00000000000000000036.index").size());
+  EXPECT_EQ(
+      dump_text(posix_file_system(), dump_data_folder("rolls-lz4-0/00000000000000000036.index"))
+          .find("\noffset: "),
+      dump_data_folder("Dumping rolls-lz4-0/00000000000000000036.index").size());
 }
 
 TEST(DumpLog, WritesNothing) {

@@ -21,7 +21,8 @@ constexpr Offset kBase{68};
 constexpr Offset kNextSegment{140};
 
 std::string healthy() {
-  std::string bytes = testing::file_text(testing::dump_data_folder("crash-0/00000000000000000068.log"));
+  std::string bytes =
+      testing::file_text(testing::dump_data_folder("crash-0/00000000000000000068.log"));
   stamp_crc(bytes.data() + kPosition, kEnd - kPosition);
   return bytes;
 }
