@@ -46,6 +46,6 @@ function(weir_tests folder)
   target_compile_definitions(${program} PRIVATE WEIR_TEST_DATA="tests/data" WEIR_BIN_DIR="${bin_dir}")
   target_link_libraries(${program} PRIVATE ${arg_DEPENDS} weir_warnings weir_test_main)
   target_precompile_headers(${program} REUSE_FROM weir_test_main)
-  gtest_discover_tests(${program} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} DISCOVERY_TIMEOUT 60
+  gtest_discover_tests(${program} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
                        PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
 endfunction()

@@ -12,8 +12,8 @@ weir::Status write_one(weir::Backend& backend) {
   WEIR_TRY_ASSIGN(auto sink, backend.make_sink({}));
   WEIR_TRY_ASSIGN(const auto topic, sink->open_topic("lines"));
   weir::RecordRef record;
-  record.key = "key";
-  record.value = "value";
+  record.key = weir::ByteView("key");
+  record.value = weir::ByteView("value");
   WEIR_TRY(sink->send(topic.handle, weir::PartitionId(0), std::array{record}));
   WEIR_TRY(sink->flush());
   return {};
