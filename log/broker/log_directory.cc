@@ -324,7 +324,7 @@ Status LogDirectory::replay_metadata() {
       if (batch.header.is_control()) {
         continue;
       }
-      std::vector<RecordView> records;
+      RecordViews records;
       SharedBytes decompressed;
       WEIR_TRY(
           decode_records(batch.header, batch.bytes.bytes, DecodeLimits{}, records, decompressed));

@@ -53,7 +53,7 @@ Status GroupOffsets::replay_to_end(Shard& shard) {
       if (batch.header.is_control()) {
         continue;
       }
-      std::vector<RecordView> records;
+      RecordViews records;
       SharedBytes decompressed;
       WEIR_TRY(
           decode_records(batch.header, batch.bytes.bytes, DecodeLimits{}, records, decompressed));

@@ -305,7 +305,7 @@ class JsonDump {
   JsonFiles parts_;
   std::vector<Segment> segments_;
   Contents contents_;
-  std::vector<RecordView> records_;
+  RecordViews records_;
   SharedBytes decompressed_;
 };
 

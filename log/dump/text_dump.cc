@@ -252,7 +252,7 @@ class TextDump {
   const DumpTarget& target_;
   const DumpOptions& options_;
   DumpOutput& out_;
-  std::vector<RecordView> records_;
+  RecordViews records_;
   SharedBytes decompressed_;
 };
 

@@ -31,7 +31,7 @@ Error bad_record(const BatchHeader& header, std::int32_t index, const char* in, 
 }
 
 // Room for `count` more without making repeated calls quadratic.
-void reserve_more(std::vector<RecordView>& out, std::size_t count) {
+void reserve_more(RecordViews& out, std::size_t count) {
   const std::size_t needed = out.size() + count;
   if (needed > out.capacity()) {
     out.reserve(std::max(needed, 2 * out.capacity()));
@@ -40,7 +40,7 @@ void reserve_more(std::vector<RecordView>& out, std::size_t count) {
 
 // Requires: room for header.records_count more in `out`.
 template <TimestampType Type>
-Status decode_plain(const BatchHeader& header, ByteView records, std::vector<RecordView>& out) {
+Status decode_plain(const BatchHeader& header, ByteView records, RecordViews& out) {
   const char* in = records.data();
   const char* const end = in + records.size();
   const std::int64_t base_offset = header.base_offset.value();
@@ -76,7 +76,7 @@ Status decode_plain(const BatchHeader& header, ByteView records, std::vector<Rec
 }  // namespace
 
 Status decode_records(const BatchHeader& header, ByteView batch, const DecodeLimits& limits,
-                      std::vector<RecordView>& out, SharedBytes& decompressed) {
+                      RecordViews& out, SharedBytes& decompressed) {
   WEIR_ASSERT(batch.size() >= kBatchHeaderBytes);
   decompressed = SharedBytes();
   ByteView records = batch.substr(kBatchHeaderBytes);

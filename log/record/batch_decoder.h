@@ -22,6 +22,6 @@ struct DecodeLimits {
 // Errors: kCorrupt (names the batch's base offset and what is wrong), kUnsupported (unknown codec);
 //         `out` is then as it was.
 Status decode_records(const BatchHeader& header, ByteView batch, const DecodeLimits& limits,
-                      std::vector<RecordView>& out, SharedBytes& decompressed);
+                      RecordViews& out, SharedBytes& decompressed);
 
 }  // namespace weir::log

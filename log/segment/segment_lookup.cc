@@ -21,7 +21,7 @@ constexpr std::size_t kIndexFileBytesMax = 256U << 20U;
 Result<std::optional<Offset>> find_in_batch(const BatchHeader& header, ByteView bytes,
                                             Timestamp time, Offset from, Offset limit) {
   WEIR_TRY(verify_batch(bytes));
-  std::vector<RecordView> records;
+  RecordViews records;
   SharedBytes decompressed;
   WEIR_TRY(decode_records(header, bytes, DecodeLimits{}, records, decompressed));
   for (const RecordView& record : records) {

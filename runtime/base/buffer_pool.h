@@ -31,6 +31,9 @@ class BufferPool {
   SharedBytes allocate(std::size_t capacity);
   // Takes a block whose count fell to zero.
   void recycle(SharedBytes::Block* block) noexcept;
+  // The bytes of a block that nobody counts.
+  void* take(std::size_t capacity);
+  void give_back(void* bytes) noexcept;
   // Bytes that wait for reuse, without their headers.
   std::size_t cached_bytes() const noexcept {
     return cached_bytes_.load(std::memory_order_relaxed);

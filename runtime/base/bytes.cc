@@ -75,6 +75,15 @@ SharedBytes BufferPool::allocate(std::size_t capacity) {
   return SharedBytes(block);
 }
 
+void* BufferPool::take(std::size_t capacity) {
+  SharedBytes owner = allocate(capacity);
+  return std::exchange(owner.block_, nullptr) + 1;
+}
+
+void BufferPool::give_back(void* bytes) noexcept {
+  recycle(static_cast<SharedBytes::Block*>(bytes) - 1);
+}
+
 void BufferPool::recycle(SharedBytes::Block* block) noexcept {
   const std::size_t capacity = block->capacity;
   if (block->size_class == kNotPooled || !make_room(capacity, block->size_class)) {
@@ -128,6 +137,23 @@ bool BufferPool::make_room(std::size_t bytes, std::size_t index) noexcept {
     cached = cached_bytes_.load(std::memory_order_relaxed);
   }
 }
+
+namespace internal {
+
+void* take_memory(std::size_t bytes) {
+  return bytes < BufferPool::kCapacityMin ? ::operator new(bytes, std::align_val_t(kHeaderBytes))
+                                          : BufferPool::instance().take(bytes);
+}
+
+void return_memory(void* memory, std::size_t bytes) noexcept {
+  if (bytes < BufferPool::kCapacityMin) {
+    ::operator delete(memory, std::align_val_t(kHeaderBytes));
+  } else {
+    BufferPool::instance().give_back(memory);
+  }
+}
+
+}  // namespace internal
 
 SharedBytes SharedBytes::allocate(std::size_t capacity) {
   return BufferPool::instance().allocate(capacity);

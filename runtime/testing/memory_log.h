@@ -24,7 +24,7 @@ namespace weir::testing::memory {
 // Records of one send, in one allocation. Immutable once it is in a partition.
 struct Batch {
   std::string bytes;
-  std::vector<RecordView> records;  // views of `bytes`
+  RecordViews records;  // views of `bytes`
 
   // Copies `records`; their offsets are relative to the batch until it is appended.
   static std::shared_ptr<Batch> encode(std::span<const RecordRef> records, Timestamp now);

@@ -35,7 +35,7 @@ inline void check_record(const BatchHeader& header, const RecordView& record) {
 inline void check_records(const BatchHeader& header, ByteView batch) {
   DecodeLimits limits;
   limits.decompressed_bytes_max = kDecompressedMax;
-  std::vector<RecordView> records;
+  RecordViews records;
   SharedBytes decompressed;
   const Status decoded = decode_records(header, batch, limits, records, decompressed);
   WEIR_ASSERT(decompressed.size() <= kDecompressedMax);
@@ -63,7 +63,7 @@ inline void check_records(const BatchHeader& header, ByteView batch) {
   const SharedBytes again = builder.seal();
   const Result<BatchHeader> again_header = verify_batch(again.view());
   WEIR_ASSERT(again_header.ok());
-  std::vector<RecordView> copies;
+  RecordViews copies;
   SharedBytes none;
   WEIR_ASSERT(decode_records(*again_header, again.view(), limits, copies, none).ok());
   WEIR_ASSERT(copies.size() == records.size());
@@ -82,7 +82,7 @@ inline void check_append(const BatchHeader& header, ByteView batch) {
     return;
   }
   // What is accepted can be read, with offsets 0, 1, 2, ...
-  std::vector<RecordView> records;
+  RecordViews records;
   SharedBytes decompressed;
   WEIR_ASSERT(decode_records(header, batch, rules.limits, records, decompressed).ok());
   for (std::size_t i = 0; i < records.size(); ++i) {

@@ -223,7 +223,7 @@ TEST(DecodeRecords, AllocatesNothingForACountThatTheBytesCannotHold) {
   const std::string batch = with_count(INT32_MAX);
   const auto header = verify_batch(batch);
   ASSERT_TRUE(header.ok());
-  std::vector<RecordView> out;
+  RecordViews out;
   SharedBytes decompressed;
 
   const Status decoded = decode_records(*header, batch, DecodeLimits(), out, decompressed);
@@ -239,7 +239,7 @@ TEST(DecodeRecords, LeavesTheListAsItWasWhenABatchIsDamaged) {
   store_be(bad.data() + 57, std::int32_t{2});
   bad[good.size()] = 0x7e;  // length of the second record
   stamp_crc(bad.data(), bad.size());
-  std::vector<RecordView> out;
+  RecordViews out;
   SharedBytes decompressed;
   ASSERT_TRUE(decode_records(*verify_batch(good), good, DecodeLimits(), out, decompressed).ok());
 
@@ -253,7 +253,7 @@ TEST(DecodeRecords, LeavesTheListAsItWasWhenABatchIsDamaged) {
 
 TEST(DecodeRecords, AppendsBehindWhatIsThere) {
   const std::string batch = with_count(1);
-  std::vector<RecordView> out;
+  RecordViews out;
   SharedBytes decompressed;
   for (std::int64_t i = 0; i < 3; ++i) {
     BatchHeader header = *verify_batch(batch);
@@ -273,7 +273,7 @@ TEST(DecodeRecords, StopsAtTheLimitOfDecompressedBytes) {
     const std::string bytes = read_file(segments_of(folder).front());
     const ByteView batch = split_batches(bytes)->front();
     const auto header = verify_batch(batch);
-    std::vector<RecordView> out;
+    RecordViews out;
     SharedBytes decompressed;
     DecodeLimits limits;
     ASSERT_TRUE(decode_records(*header, batch, limits, out, decompressed).ok());

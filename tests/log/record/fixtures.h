@@ -49,7 +49,7 @@ inline std::string to_hex(std::string_view bytes) {
 
 struct Decoded {
   BatchHeader header;
-  std::vector<RecordView> records;
+  RecordViews records;
   SharedBytes decompressed;
 };
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <set>
 #include <string>
 #include <thread>
@@ -170,6 +171,33 @@ TEST(BufferPool, CountsExactlyWhenBlocksMoveBetweenThreads) {
 }
 
 #if defined(__SANITIZE_ADDRESS__)
+TEST(PooledAllocator, GivesVectorsTheMemoryOfThePoolAgain) {
+  using Numbers = std::vector<std::uint64_t, PooledAllocator<std::uint64_t>>;
+  const void* first = nullptr;
+  {
+    Numbers numbers(10'000, 7);
+    first = numbers.data();
+    EXPECT_EQ(std::accumulate(numbers.begin(), numbers.end(), std::uint64_t{0}), 70'000U);
+  }
+  const std::size_t cached = BufferPool::instance().cached_bytes();
+  Numbers again(10'000, 8);
+  EXPECT_EQ(again.data(), first);
+  EXPECT_LT(BufferPool::instance().cached_bytes(), cached);
+}
+
+TEST(PooledAllocator, TakesSmallVectorsFromTheHeap) {
+  const std::size_t cached = BufferPool::instance().cached_bytes();
+  {
+    std::vector<std::uint64_t, PooledAllocator<std::uint64_t>> numbers;
+    for (std::uint64_t i = 0; i < 500; ++i) {
+      numbers.push_back(i);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(numbers.data()) % 64, 0U);
+    }
+    EXPECT_EQ(numbers[499], 499U);
+  }
+  EXPECT_EQ(BufferPool::instance().cached_bytes(), cached);
+}
+
 TEST(BufferPoolDeathTest, ReportsAReaderThatKeptAViewTooLong) {
   SharedBytes bytes = SharedBytes::copy_of(std::string(5000, 'x'));
   const volatile char* kept = bytes.data();

@@ -111,6 +111,32 @@ class SharedBytes {
   friend class BufferPool;
 };
 
+namespace internal {
+// `bytes` from the pool of SharedBytes, from the heap when they are less than its smallest block.
+void* take_memory(std::size_t bytes);
+// Requires: `memory` is of take_memory(bytes).
+void return_memory(void* memory, std::size_t bytes) noexcept;
+}  // namespace internal
+
+// For vectors that come and go with every poll: the heap gives memory at its top back to the
+// system when they go and faults it in again when they come, which costs more than their use.
+template <class T>
+struct PooledAllocator {
+  using value_type = T;
+  static_assert(alignof(T) <= 64);
+
+  PooledAllocator() = default;
+  template <class U>
+  PooledAllocator(const PooledAllocator<U>&) noexcept {}  // NOLINT(google-explicit-constructor)
+  T* allocate(std::size_t count) {
+    return static_cast<T*>(internal::take_memory(count * sizeof(T)));
+  }
+  void deallocate(T* memory, std::size_t count) noexcept {
+    internal::return_memory(memory, count * sizeof(T));
+  }
+  friend bool operator==(const PooledAllocator&, const PooledAllocator&) { return true; }
+};
+
 // A counted part of a SharedBytes: keeps the whole block alive.
 struct SharedSlice {
   SharedBytes owner;

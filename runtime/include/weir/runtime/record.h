@@ -100,6 +100,8 @@ struct RecordView {
   HeadersView headers;
 };
 
+using RecordViews = std::vector<RecordView, PooledAllocator<RecordView>>;
+
 // Records of one partition in offset order, with what keeps their bytes alive. What
 // RecordSource::poll returns; nothing in it names a batch format, a folder or a socket.
 struct RecordBlock {
@@ -112,7 +114,7 @@ struct RecordBlock {
   Offset next_offset;
   Offset high_watermark;
   Offset last_stable_offset;
-  std::vector<RecordView> records;
+  RecordViews records;
   std::shared_ptr<const void> owner;
 
   // Not ok: no records, and the partition stays idle until seek() is called for it.
