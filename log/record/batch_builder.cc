@@ -20,9 +20,13 @@ constexpr std::int16_t kControlBit = 0x20;
 constexpr std::size_t kBodyOverheadMin = 6;
 // length 5, attributes 1, timestampDelta 10, four more of 5 bytes.
 constexpr std::size_t kRecordOverheadMax = 36;
+// The same of a plain record, in which delta and offset take at most two bytes each.
+constexpr std::size_t kPlainBodyOverheadMax = kBodyOverheadMin + 3;
 // Payloads with which the body has 64 to 8,191 bytes whatever its numbers: two bytes of length.
 constexpr std::size_t kPlainPayloadMin = 64 - kBodyOverheadMin;
 constexpr std::size_t kPlainPayloadMax = 8191 - kRecordOverheadMax;
+// And up to 63 bytes: one. Between them it depends.
+constexpr std::size_t kShortPayloadMax = 63 - kPlainBodyOverheadMax;
 constexpr std::size_t kBatchBytesMax = std::numeric_limits<std::int32_t>::max();
 
 std::size_t payload_size(const RecordRef& record) {
@@ -97,9 +101,10 @@ inline void copy_ends(char* out, const char* data, std::size_t size) {
   std::memcpy(out + size - sizeof(tail), &tail, sizeof(tail));
 }
 
-constexpr std::size_t kShortKeyMax = 32;
+constexpr std::size_t kShortBytesMax = 32;
 
-// Keys are short: two overlapping words are cheaper than a call. Requires: size <= kShortKeyMax.
+// Keys and counts are short: two overlapping words are cheaper than a call. Requires: size <=
+// kShortBytesMax.
 inline void copy_short(char* out, const char* data, std::size_t size) {
   struct Pair {
     std::uint64_t words[2];
@@ -140,19 +145,22 @@ BatchBuilder::BatchBuilder(std::size_t batch_bytes)
 bool BatchBuilder::append(const RecordRef& record) {
   const std::size_t payload = record.key.size() + record.value.size();
   const std::uint64_t delta = zigzag64(wrapping_minus(record.timestamp, base_timestamp_));
-  // The plain record: it surely fits, its length takes two bytes, every other number one or two.
+  // The plain record: it surely fits, its length takes one byte or two and we know which, every
+  // other number one or two.
   const bool fits = used_ + payload + kRecordOverheadMax <= limit_;
+  const bool one_byte = payload <= kShortPayloadMax;
   const bool two_bytes = payload - kPlainPayloadMin <= kPlainPayloadMax - kPlainPayloadMin;
-  if (record.headers.count() != 0 || !fits || !two_bytes || delta >= 0x4000U || count_ >= 0x2000 ||
-      record.key.is_null() || record.key.size() > kShortKeyMax || record.value.is_null())
-      [[unlikely]] {
+  if (record.headers.count() != 0 || !fits || !(one_byte || two_bytes) || delta >= 0x4000U ||
+      count_ >= 0x2000 || record.key.is_null() || record.key.size() > kShortBytesMax ||
+      record.value.is_null()) [[unlikely]] {
     return append_slowly(record);
   }
   if (record.timestamp > max_timestamp_) {
     max_timestamp_ = record.timestamp;
   }
   char* const start = data_ + used_;
-  char* out = start + 2;
+  char* out = start + (one_byte ? 1 : 2);
+  char* const body = out;
   *out++ = 0;  // attributes, unused
   out = write_short(out, delta);
   out = write_short(out, static_cast<std::uint64_t>(count_) << 1U);
@@ -165,9 +173,13 @@ bool BatchBuilder::append(const RecordRef& record) {
   char* const value_at = out;
   out += value.size();
   *out++ = 0;  // count of headers
-  write_short(start, static_cast<std::uint64_t>(out - start - 2) << 1U);
+  write_short(start, static_cast<std::uint64_t>(out - body) << 1U);
   used_ += static_cast<std::size_t>(out - start);
   ++count_;
+  if (value.size() <= kShortBytesMax) {
+    copy_short(value_at, value.data(), value.size());
+    return true;
+  }
   // Last, so that nothing needs to be kept over the call.
   std::memcpy(value_at, value.data(), value.size());
   return true;
