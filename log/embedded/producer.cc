@@ -228,6 +228,9 @@ PartitionId Producer::Impl::choose(Topic& topic, const ProducerRecord& record) {
   if (record.partition) {
     return *record.partition;
   }
+  if (count == 1) {
+    return PartitionId(0);
+  }
   if (!record.key.is_null()) {
     return partition_for_key(record.key.view(), count);
   }
@@ -241,11 +244,17 @@ PartitionId Producer::Impl::choose(Topic& topic, const ProducerRecord& record) {
 }
 
 Status Producer::Impl::check_size(const Open& open, const RecordRef& record) const {
-  const std::size_t size = BatchBuilder::batch_size_of(record);
   const PartitionSettings& settings = open.log->options().settings;
   const std::int64_t topic_limit = settings.batch_bytes_max();
   const bool by_topic = topic_limit < options_.max_request_size;
   const std::int64_t limit = by_topic ? topic_limit : options_.max_request_size;
+  // A record that is far from the limit needs no exact size.
+  const std::size_t payload =
+      record.key.size() + record.value.size() + record.headers.encoded().size();
+  if (static_cast<std::int64_t>(payload + 2 * kBatchHeaderBytes) <= limit) [[likely]] {
+    return {};
+  }
+  const std::size_t size = BatchBuilder::batch_size_of(record);
   if (static_cast<std::int64_t>(size) <= limit) {
     return {};
   }
@@ -258,10 +267,14 @@ Status Producer::Impl::check_size(const Open& open, const RecordRef& record) con
 }
 
 Status Producer::Impl::wait_for_room(std::size_t bytes) {
+  const auto bound = static_cast<std::size_t>(options_.buffer_memory);
+  if (buffered_ == 0 || buffered_ + bytes <= bound) [[likely]] {
+    return {};  // the clock is read only for a wait
+  }
   const Clock& clock = system_clock();
   const MonotonicTime deadline =
       clock.monotonic() + std::chrono::milliseconds(options_.max_block_ms);
-  while (buffered_ > 0 && buffered_ + bytes > static_cast<std::size_t>(options_.buffer_memory)) {
+  while (buffered_ > 0 && buffered_ + bytes > bound) {
     notifier_->notify();
     const Duration left = deadline - clock.monotonic();
     if (left <= Duration::zero()) {
