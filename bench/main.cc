@@ -96,6 +96,8 @@ int run(int argc, char** argv) {
   app.add_option("--records", options.run.records,
                  "Records of every run, and two rounds only: a quick look")
       ->check(CLI::Range(std::uint64_t{100}, std::uint64_t{1} << 32U));
+  app.add_option("--case", options.run.only_case, "Only this case (20k.memory) of the jobs");
+  app.add_flag("--alone", options.run.alone, "Weir only, nothing to compare with: for a profiler");
   app.add_flag("--no-instructions", options.no_instructions, "Do not count instructions");
   app.add_option("--folder", options.run.folder,
                  "Where the data of a run goes (default: a new folder in $TMPDIR)");

@@ -219,7 +219,13 @@ Status measure(const Job& job, const RunOptions& options, Report& report) {
     fmt::print(stderr, "weir_bench: no instruction counts: valgrind is not installed\n");
     with.instructions = false;
   }
-  for (const Case& which : job.cases()) {
+  for (Case& which : job.cases()) {
+    if (!options.only_case.empty() && options.only_case != which.name) {
+      continue;
+    }
+    if (options.alone) {
+      which.contenders.erase(which.contenders.begin() + 1, which.contenders.end());
+    }
     WEIR_TRY(measure_case(job.name, which, with, report));
   }
   return {};

@@ -11,6 +11,8 @@ namespace weir::bench {
 
 struct RunOptions {
   std::optional<std::uint64_t> records;  // items of every run; then two rounds
+  std::string only_case;                 // of every job; empty: all
+  bool alone = false;                    // Weir only: for a profiler
   bool instructions = true;              // with valgrind, when it is installed
   std::string folder;                    // for data; removed behind every run
 };

@@ -11,6 +11,9 @@ const StoreInput& StoreInputs::of(std::uint64_t items) {
     auto input = std::make_unique<StoreInput>();
     input->keys = make_keys(keys_);
     input->draws = make_draws(keys_, items);
+    for (const std::uint32_t draw : input->draws) {
+      input->drawn += input->keys[draw];
+    }
     input_ = std::move(input);
   }
   return *input_;

@@ -20,12 +20,16 @@
 namespace weir::bench {
 
 inline constexpr std::uint64_t kUpdatesPerCommit = 100'000;
+inline constexpr std::size_t kKeyBytes = 16;
 inline constexpr std::size_t kHotBytes = 1ULL << 30U;
 inline constexpr Timestamp kStoreTime = 1'700'000'000'000;
 
 struct StoreInput {
   std::vector<std::string> keys;
   std::vector<std::uint32_t> draws;  // as many as a run has items
+  std::string drawn;                 // their keys one behind the other, as in a batch
+
+  ByteView key(std::size_t draw) const { return {drawn.data() + draw * kKeyBytes, kKeyBytes}; }
 };
 
 // The input of a case, kept from run to run.
