@@ -23,7 +23,7 @@ class QuietLogger final : public rocksdb::Logger {
  public:
   QuietLogger() : Logger(rocksdb::InfoLogLevel::ERROR_LEVEL) {}
   using Logger::Logv;
-  void Logv(const char* format, va_list arguments) override {
+  __attribute__((format(printf, 2, 0))) void Logv(const char* format, va_list arguments) override {
     char text[512];
     if (std::vsnprintf(text, sizeof(text), format, arguments) > 0) {
       WEIR_WARN("rocksdb says text=\"{}\"", text);
