@@ -47,5 +47,5 @@ function(weir_tests folder)
   target_link_libraries(${program} PRIVATE ${arg_DEPENDS} weir_warnings weir_test_main)
   target_precompile_headers(${program} REUSE_FROM weir_test_main)
   gtest_discover_tests(${program} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 600)
+                       PROPERTIES TIMEOUT 600 LABELS "${folder};${arg_LABELS}")
 endfunction()
