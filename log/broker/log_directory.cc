@@ -2,9 +2,9 @@
 
 #include "log/broker/recover_partitions.h"
 #include "log/partition/await.h"
+#include "log/partition/replay.h"
 #include "log/partition/topic_settings.h"
 #include "log/record/batch_builder.h"
-#include "log/record/batch_decoder.h"
 #include "log/record/wire.h"
 
 #include <weir/runtime/logger.h>
@@ -20,7 +20,6 @@
 namespace weir::log {
 namespace {
 
-constexpr std::size_t kReadBytes = 1U << 20U;
 constexpr std::string_view kDeletedSuffix = "-delete";
 constexpr std::int32_t kNodeId = 1;
 
@@ -312,33 +311,15 @@ Status LogDirectory::open_metadata() {
 
 Status LogDirectory::replay_metadata() {
   const MutexLock change(change_mutex_);
-  for (;;) {
-    WEIR_TRY_ASSIGN(const FetchResult fetched, metadata_->read(metadata_next_, kReadBytes));
-    if (fetched.batches.empty()) {
-      return {};
-    }
-    for (const FetchedBatch& batch : fetched.batches) {
-      if (!batch.verified) {
-        WEIR_TRY(verify_batch(batch.bytes.bytes).status());
-      }
-      if (batch.header.is_control()) {
-        continue;
-      }
-      RecordViews records;
-      SharedBytes decompressed;
-      WEIR_TRY(
-          decode_records(batch.header, batch.bytes.bytes, DecodeLimits{}, records, decompressed));
-      std::vector<MetadataRecord> decoded;
-      for (const RecordView& record : records) {
-        if (record.offset >= metadata_next_ && !record.value.is_null()) {
-          WEIR_TRY_ASSIGN(MetadataRecord one, decode_metadata_record(record.value.view()));
-          decoded.push_back(std::move(one));
-        }
-      }
-      WEIR_TRY(apply_metadata(decoded));
-    }
-    metadata_next_ = fetched.next_offset;
-  }
+  WEIR_TRY_ASSIGN(metadata_next_,
+                  replay_records(*metadata_, metadata_next_, [this](const RecordView& record) {
+                    if (record.value.is_null()) {
+                      return Status();
+                    }
+                    Result<MetadataRecord> decoded = decode_metadata_record(record.value.view());
+                    return decoded.ok() ? apply_metadata({*decoded}) : decoded.status();
+                  }));
+  return {};
 }
 
 Status LogDirectory::apply_metadata(const std::vector<MetadataRecord>& records) {

@@ -1,8 +1,8 @@
 #include "log/coordinator/group_offsets.h"
 
 #include "log/partition/await.h"
+#include "log/partition/replay.h"
 #include "log/record/batch_builder.h"
-#include "log/record/batch_decoder.h"
 
 #include <fmt/core.h>
 
@@ -12,7 +12,6 @@ namespace weir::log {
 namespace {
 
 constexpr std::size_t kMetadataBytesMax = 4096;  // offset.metadata.max.bytes
-constexpr std::size_t kReadBytes = 1U << 20U;
 constexpr auto kCommitTimeout = std::chrono::seconds(30);
 
 }  // namespace
@@ -40,31 +39,11 @@ Status GroupOffsets::replay(Shard& shard, const RecordView& record) {
 }
 
 Status GroupOffsets::replay_to_end(Shard& shard) {
-  for (;;) {
-    WEIR_TRY_ASSIGN(const FetchResult fetched,
-                    shard.partition->read(shard.next_offset, kReadBytes));
-    if (fetched.batches.empty()) {
-      return {};
-    }
-    for (const FetchedBatch& batch : fetched.batches) {
-      if (!batch.verified) {
-        WEIR_TRY(verify_batch(batch.bytes.bytes).status());
-      }
-      if (batch.header.is_control()) {
-        continue;
-      }
-      RecordViews records;
-      SharedBytes decompressed;
-      WEIR_TRY(
-          decode_records(batch.header, batch.bytes.bytes, DecodeLimits{}, records, decompressed));
-      for (const RecordView& record : records) {
-        if (record.offset >= shard.next_offset) {
-          WEIR_TRY(replay(shard, record));
-        }
-      }
-    }
-    shard.next_offset = fetched.next_offset;
-  }
+  WEIR_TRY_ASSIGN(shard.next_offset, replay_records(*shard.partition, shard.next_offset,
+                                                    [&shard](const RecordView& record) {
+                                                      return replay(shard, record);
+                                                    }));
+  return {};
 }
 
 Result<GroupOffsets::Shard*> GroupOffsets::shard(PartitionId index) {
