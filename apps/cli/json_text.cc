@@ -8,13 +8,30 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string hex(std::string_view bytes) {
-  std::string text;
-  text.reserve(bytes.size() * 2);
-  for (const char byte : bytes) {
-    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+// Size of the well-formed sequence at the start of `bytes`, which are not empty; 0 when there is
+// none.
+std::size_t utf8_sequence(std::string_view bytes) {
+  const auto at = [&bytes](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  const unsigned first = at(0);
+  if (first < 0x80U) {
+    return 1;
   }
-  return text;
+  const std::size_t size = first >= 0xF0U ? 4 : first >= 0xE0U ? 3 : 2;
+  if (first < 0xC2U || first > 0xF4U || size > bytes.size()) {
+    return 0;
+  }
+  // The second byte excludes overlong forms, surrogates and what is above U+10FFFF.
+  const unsigned low = first == 0xE0U ? 0xA0U : first == 0xF0U ? 0x90U : 0x80U;
+  const unsigned high = first == 0xEDU ? 0x9FU : first == 0xF4U ? 0x8FU : 0xBFU;
+  if (at(1) < low || at(1) > high) {
+    return 0;
+  }
+  for (std::size_t i = 2; i < size; ++i) {
+    if ((at(i) & 0xC0U) != 0x80U) {
+      return 0;
+    }
+  }
+  return size;
 }
 
 Json bytes_json(const NullableBytes& bytes) {
@@ -24,7 +41,7 @@ Json bytes_json(const NullableBytes& bytes) {
   if (is_utf8(bytes.view())) {
     return std::string(bytes.view());
   }
-  return Json{{"hex", hex(bytes.view())}};
+  return Json{{"hex", hex_text(bytes.view())}};
 }
 
 std::string dump(const Json& json) {
@@ -33,31 +50,22 @@ std::string dump(const Json& json) {
 
 }  // namespace
 
+std::string hex_text(std::string_view bytes) {
+  std::string text;
+  text.reserve(bytes.size() * 2);
+  for (const char byte : bytes) {
+    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  }
+  return text;
+}
+
 bool is_utf8(std::string_view bytes) {
-  const auto at = [&bytes](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
-  for (std::size_t i = 0; i < bytes.size();) {
-    const unsigned first = at(i);
-    if (first < 0x80U) {
-      ++i;
-      continue;
-    }
-    const std::size_t more = first >= 0xF0U ? 3 : first >= 0xE0U ? 2 : 1;
-    if (first < 0xC2U || first > 0xF4U || i + more >= bytes.size()) {
+  while (!bytes.empty()) {
+    const std::size_t size = utf8_sequence(bytes);
+    if (size == 0) {
       return false;
     }
-    // The second byte excludes overlong forms, surrogates and what is above U+10FFFF.
-    const unsigned second = at(i + 1);
-    const unsigned low = first == 0xE0U ? 0xA0U : first == 0xF0U ? 0x90U : 0x80U;
-    const unsigned high = first == 0xEDU ? 0x9FU : first == 0xF4U ? 0x8FU : 0xBFU;
-    if (second < low || second > high) {
-      return false;
-    }
-    for (std::size_t k = 2; k <= more; ++k) {
-      if ((at(i + k) & 0xC0U) != 0x80U) {
-        return false;
-      }
-    }
-    i += more + 1;
+    bytes.remove_prefix(size);
   }
   return true;
 }

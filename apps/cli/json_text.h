@@ -11,6 +11,9 @@ namespace weir::cli {
 // Whether the bytes are well-formed UTF-8.
 bool is_utf8(std::string_view bytes);
 
+// Two lower-case hex digits a byte.
+std::string hex_text(std::string_view bytes);
+
 // A JSON string where the bytes are UTF-8, else {"hex":"..."}; null as null.
 std::string json_bytes(const NullableBytes& bytes);
 

@@ -45,14 +45,6 @@ std::optional<std::string> number_text(std::string_view serde, ByteView bytes) {
   return std::nullopt;
 }
 
-std::string hex(ByteView bytes) {
-  std::string text;
-  for (const char byte : bytes) {
-    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  }
-  return text;
-}
-
 Error not_a(std::string_view serde, std::string_view text) {
   return Error(Errc::kInvalidArgument, fmt::format("'{}' is no key of type {}", text, serde));
 }
@@ -91,7 +83,7 @@ std::string value_text(std::string_view serde, ByteView bytes) {
   if (serde == "string") {
     return std::string(bytes);
   }
-  return number_text(serde, bytes).value_or(hex(bytes));
+  return number_text(serde, bytes).value_or(hex_text(bytes));
 }
 
 std::string value_json(std::string_view serde, ByteView bytes) {
@@ -100,7 +92,7 @@ std::string value_json(std::string_view serde, ByteView bytes) {
   }
   const std::optional<std::string> text = number_text(serde, bytes);
   if (!text) {
-    return fmt::format(R"({{"hex":"{}"}})", hex(bytes));
+    return fmt::format(R"({{"hex":"{}"}})", hex_text(bytes));
   }
   // JSON has no infinities.
   const bool finite = text->find_first_not_of("+-.0123456789eE") == std::string::npos;

@@ -100,7 +100,7 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
     Offset recovery_point;     // everything below was synced; from recovery-point-offset-checkpoint
     bool clean = false;        // trust sizes and indexes: no scan
     LeaderEpoch leader_epoch;  // of the controller's metadata
-    bool read_only = false;    // writes nothing; high watermark comes from set_high_watermark()
+    bool read_only = false;    // writes nothing; high watermark comes from refresh()
     // Published on every move of log start or high watermark (watermark->publish()); null: nowhere.
     WatermarkSlot* watermark = nullptr;
   };
