@@ -31,6 +31,25 @@ function(weir_library name)
   install(TARGETS weir_${name} EXPORT weirTargets FILE_SET HEADERS)
 endfunction()
 
+# weir_proto(LIBRARY file.proto): its generated code becomes part of weir_LIBRARY, which includes it as
+# "file.pb.h". A target of its own, without our warnings.
+function(weir_proto library proto)
+  get_filename_component(name ${proto} NAME_WE)
+  get_filename_component(folder ${PROJECT_SOURCE_DIR}/${proto} DIRECTORY)
+  set(generated ${PROJECT_BINARY_DIR}/generated/${library})
+  file(MAKE_DIRECTORY ${generated})
+  add_custom_command(
+    OUTPUT ${generated}/${name}.pb.cc ${generated}/${name}.pb.h
+    COMMAND protobuf::protoc --cpp_out=${generated} --proto_path=${folder} ${PROJECT_SOURCE_DIR}/${proto}
+    DEPENDS ${PROJECT_SOURCE_DIR}/${proto})
+  set(target weir_${library}_${name}_proto)
+  add_library(${target} OBJECT ${generated}/${name}.pb.cc ${generated}/${name}.pb.h)
+  target_link_libraries(${target} PUBLIC protobuf::libprotobuf)
+  add_dependencies(weir_${library} ${target})
+  target_sources(weir_${library} PRIVATE $<TARGET_OBJECTS:${target}>)
+  target_include_directories(weir_${library} SYSTEM PRIVATE ${generated})
+endfunction()
+
 # weir_tests(FOLDER DEPENDS target...): one test program from every *_test.cc below tests/FOLDER.
 function(weir_tests folder)
   cmake_parse_arguments(arg "" "" "DEPENDS;LABELS" ${ARGN})

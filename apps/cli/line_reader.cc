@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <unistd.h>
 
 namespace weir::cli {
@@ -32,7 +33,7 @@ Result<std::size_t> LineReader::fill() {
   } while (got < 0 && errno == EINTR);
   buffer_.resize(old + (got > 0 ? static_cast<std::size_t>(got) : 0));
   if (got < 0) {
-    return Error(Errc::kIo, fmt::format("read input: {}", std::strerror(errno)));
+    return Error(Errc::kIo, fmt::format("read input: {}", std::generic_category().message(errno)));
   }
   at_end_ = got == 0;
   return static_cast<std::size_t>(got);

@@ -4,7 +4,6 @@
 
 #include <iostream>
 #include <iterator>
-#include <semaphore>
 #include <sstream>
 
 constexpr weir::Topic<std::string, std::string> kLines{"lines"};
@@ -24,16 +23,8 @@ int main() {
       .to(kWordCounts);
 
   const auto log = weir::log::EmbeddedLog::open("weir-data").value();
-  const auto executor = weir::make_asio_executor(1);
-  weir::App app(std::move(builder).build(),
-                {.application_id = "my-count", .state_dir = log->state_directory()}, *log,
-                {weir::system_clock(), weir::posix_file_system(), *executor});
-  if (const weir::Status started = app.start(); !started.ok()) {
-    std::cerr << started.error().message() << '\n';
-    return 1;
-  }
-  std::counting_semaphore stopped(0);
-  const auto signals = weir::watch_termination_signals([&](int) { stopped.release(); });
-  stopped.acquire();  // Ctrl-C
-  return app.stop(std::chrono::seconds(10)).ok() ? 0 : 1;
+  const weir::AppOptions options{.application_id = "my-count", .state_dir = log->state_directory()};
+  const weir::Status done = weir::run_until_signal(std::move(builder).build(), options, *log);
+  std::cerr << (done.ok() ? "" : done.error().message() + "\n");
+  return done.ok() ? 0 : 1;
 }

@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -103,6 +104,7 @@ class Run {
     consumer_options.auto_offset_reset = "earliest";
     WEIR_TRY_ASSIGN(consumer_, log::Consumer::open(log, consumer_options));
     std::vector<TopicPartition> partitions;
+    partitions.reserve(ranges_.size());
     for (const Range& range : ranges_) {
       partitions.push_back(range.partition);
     }
@@ -137,12 +139,9 @@ class Run {
     if (options_.follow) {
       return false;
     }
-    for (const Range& range : ranges_) {
-      if (consumer_->position(range.partition) < range.end) {
-        return false;
-      }
-    }
-    return true;
+    return std::ranges::all_of(ranges_, [this](const Range& range) {
+      return consumer_->position(range.partition) >= range.end;
+    });
   }
 
   void print_batch(const log::Consumer::Batch& batch) {

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace weir::word_count {
@@ -25,11 +26,11 @@ Result<std::unique_ptr<TextFeeder>> TextFeeder::open(const std::string& path) {
   if (descriptor < 0) {
     return Error(errno == ENOENT ? Errc::kNotFound : Errc::kIo,
                  fmt::format("cannot read the text {}: {}; name a readable file, or - for stdin",
-                             path, std::strerror(errno)));
+                             path, std::generic_category().message(errno)));
   }
   const int stop_event = ::eventfd(0, EFD_CLOEXEC);
   if (stop_event < 0) {
-    return Error(Errc::kIo, fmt::format("eventfd: {}", std::strerror(errno)));
+    return Error(Errc::kIo, fmt::format("eventfd: {}", std::generic_category().message(errno)));
   }
   return std::unique_ptr<TextFeeder>(
       new TextFeeder(descriptor, stop_event, standard_input ? "stdin" : path));
@@ -52,7 +53,8 @@ Result<bool> TextFeeder::wait_readable() const {
   pollfd waits[] = {{descriptor_, POLLIN, 0}, {stop_event_, POLLIN, 0}};
   while (::poll(waits, 2, -1) < 0) {
     if (errno != EINTR) {
-      return Error(Errc::kIo, fmt::format("wait for {}: {}", name_, std::strerror(errno)));
+      return Error(Errc::kIo,
+                   fmt::format("wait for {}: {}", name_, std::generic_category().message(errno)));
     }
   }
   return waits[1].revents == 0;

@@ -1,6 +1,8 @@
 #include "state/checkpoint/position_record.h"
 #include "tests/state/store/changelog_sink.h"
 
+#include <weir/runtime/crc32c.h>
+#include <weir/runtime/endian.h>
 #include <weir/runtime/testing/memory_file_system.h>
 #include <weir/state/checkpoint_store.h>
 
@@ -200,8 +202,19 @@ INSTANTIATE_TEST_SUITE_P(BothDatabases, CheckpointStoreTest, ::testing::Values(f
                            return instance.param ? "RocksDb" : "Memory";
                          });
 
-// Bytes worked out by hand from docs/formats/store.md; the CRC-32C comes from the catalogue's
-// algorithm (CRC-32/ISCSI) run in Python.
+// Bytes worked out by hand from docs/formats/store.md and the protobuf encoding; the CRC-32C comes
+// from the catalogue's algorithm (CRC-32/ISCSI) run in Python.
+constexpr unsigned char kPositionBytes[] = {
+    0x5f, 0x13, 0x91, 0x2c, 0x08, 0x01, 0x12, 0x10, 0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06,
+    0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x18, 0x88, 0x8e, 0x98, 0xa8, 0xc0,
+    0xe0, 0x80, 0x81, 0x01, 0x20, 0x12, 0x28, 0x80, 0xa0, 0xab, 0xfe, 0xf9, 0x62};
+
+std::string with_crc(std::string message) {
+  std::string bytes(4, '\0');
+  store_be(bytes.data(), crc32c(message));
+  return bytes + message;
+}
+
 TEST(PositionRecord, HasTheDocumentedLayout) {
   StorePosition position;
   for (std::size_t i = 0; i < 16; ++i) {
@@ -213,26 +226,29 @@ TEST(PositionRecord, HasTheDocumentedLayout) {
 
   const std::string bytes = encode_position(position);
 
-  const unsigned char expected[] = {0x01, 0,  1,  2,  3,  4,    5,    6,    7,    8,    9,    10,
-                                    11,   12, 13, 14, 15, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07,
-                                    0x08, 0,  0,  0,  9,  0,    0,    0x01, 0x8b, 0xcf, 0xe5, 0x68,
-                                    0x00, 0,  0,  0,  0,  0x9f, 0x6f, 0xf2, 0x60};
-  ASSERT_EQ(bytes.size(), sizeof(expected));
-  EXPECT_EQ(bytes, ByteView(reinterpret_cast<const char*>(expected), sizeof(expected)));
+  EXPECT_EQ(bytes, ByteView(reinterpret_cast<const char*>(kPositionBytes), sizeof(kPositionBytes)));
   EXPECT_EQ(decode_position(bytes).value(), position);
 }
 
-TEST(PositionRecord, RefusesDamageAndNewerVersions) {
-  std::string bytes = encode_position(position_at(5));
-  for (std::size_t i = 1; i < bytes.size(); ++i) {
+TEST(PositionRecord, KeepsUnknownValues) {
+  EXPECT_EQ(decode_position(encode_position(StorePosition{})).value(), StorePosition{});
+}
+
+TEST(PositionRecord, RefusesDamageAndNewerFormats) {
+  const std::string bytes = encode_position(position_at(5));
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
     std::string damaged = bytes;
     damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
     EXPECT_EQ(decode_position(damaged).error().code(), Errc::kCorrupt) << "byte " << i;
+    EXPECT_EQ(decode_position(bytes.substr(0, i)).error().code(), Errc::kCorrupt) << i << " bytes";
   }
-  EXPECT_EQ(decode_position(bytes.substr(0, 44)).error().code(), Errc::kCorrupt);
-  EXPECT_EQ(decode_position("").error().code(), Errc::kCorrupt);
-  bytes[0] = 2;
-  EXPECT_EQ(decode_position(bytes).error().code(), Errc::kUnsupported);
+  // By tag: 0x08 is field 1 (format), 0x12 field 2 (topic id).
+  EXPECT_EQ(decode_position(with_crc("\x08\x02")).error().code(), Errc::kUnsupported);
+  EXPECT_EQ(decode_position(with_crc("")).error().code(), Errc::kCorrupt) << "no format";
+  EXPECT_EQ(decode_position(with_crc("\x08\x01\x12\x01x")).error().code(), Errc::kCorrupt)
+      << "an id of one byte";
+  EXPECT_EQ(decode_position(with_crc("\x08\x01\x12\x10x")).error().code(), Errc::kCorrupt)
+      << "cut inside";
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ class Consumer {
   Status resume(const TopicPartition& partition);
 
   struct Batch {
-    const TopicPartition* partition;  // lives as long as the assignment
+    const TopicPartition* partition = nullptr;  // lives as long as the assignment
     RecordBlock block;
   };
   // Waits up to `timeout` for the first batch. A position outside the log follows auto.offset.reset

@@ -122,4 +122,10 @@ class App {
   std::unique_ptr<Impl> impl_;
 };
 
+// An App as a program of its own: runs on the system's clock, files and one background thread until
+// SIGINT, SIGTERM or an error, then stops within 10 seconds; a second signal ends the process at
+// once. Threading: one call at a time; it takes over the process's signals while it runs. Errors:
+// those of App::start(), App::error() and App::stop().
+Status run_until_signal(Topology topology, AppOptions options, Backend& backend);
+
 }  // namespace weir
