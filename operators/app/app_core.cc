@@ -329,6 +329,13 @@ Result<KnownTopics> AppCore::list_topics() {
 }
 
 Status AppCore::check_outputs(const KnownTopics& known) const {
+  if (const std::string& topic = options_.dead_letter_topic;
+      !topic.empty() && !known.contains(topic)) {
+    return Error(Errc::kUnknownTopic,
+                 fmt::format("errors.dead.letter.queue.topic.name {} of application {} does not "
+                             "exist; create it and start the application again",
+                             topic, options_.application_id));
+  }
   for (const SubTopology& sub_topology : plan().sub_topologies) {
     for (const std::string& topic : sub_topology.sink_topics) {
       const std::string name = topic_on_log(plan(), options_.application_id, topic);
@@ -405,7 +412,7 @@ RecordedPlan AppCore::record_of(const TopicPlan& topics, const KnownTopics& know
   }
   for (const PlanStore& store : plan().stores) {
     record.stores.push_back(
-        {store.name, store.key_serde, store.value_serde,
+        {store.name, std::string(store.key.serde), std::string(store.value.serde),
          internal_topic_name(options_.application_id, changelog_name(store.name))});
   }
   for (const std::string& name : sources) {

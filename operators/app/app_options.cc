@@ -59,6 +59,22 @@ const std::array kProperties{
                          .member = &AppOptions::auto_offset_reset,
                          .one_of = "earliest,latest,none",
                          .doc = "Where to read when there is no valid committed offset."},
+    Property<AppOptions>{.name = "deserialization.exception.handler",
+                         .member = &AppOptions::deserialization_exception_handler,
+                         .one_of = "fail,continue",
+                         .doc = "A record whose bytes are no key or value: stop, or skip it."},
+    Property<AppOptions>{.name = "processing.exception.handler",
+                         .member = &AppOptions::processing_exception_handler,
+                         .one_of = "fail,continue",
+                         .doc = "A function that throws: stop, or skip the record."},
+    Property<AppOptions>{.name = "production.exception.handler",
+                         .member = &AppOptions::production_exception_handler,
+                         .one_of = "fail,continue",
+                         .doc = "A result that cannot be written: stop, or skip it."},
+    Property<AppOptions>{.name = "errors.dead.letter.queue.topic.name",
+                         .member = &AppOptions::dead_letter_topic,
+                         .one_of = {},
+                         .doc = "Topic for records with such errors; empty: none."},
     Property<AppOptions>{.name = "weir.store.mode",
                          .member = &AppOptions::store_mode,
                          .one_of = "hot,direct,memory",
@@ -92,6 +108,16 @@ std::span<const Property<AppOptions>> app_properties() {
 
 Result<AppOptions> AppOptions::parse(const std::map<std::string, std::string>& given) {
   return parse_settings<AppOptions>("application", kProperties, given);
+}
+
+ErrorPolicies error_policies_of(const AppOptions& options) {
+  const auto response = [](const std::string& text) {
+    return text == "continue" ? ErrorResponse::kContinue : ErrorResponse::kFail;
+  };
+  return {.deserialization = response(options.deserialization_exception_handler),
+          .processing = response(options.processing_exception_handler),
+          .production = response(options.production_exception_handler),
+          .dead_letter_topic = options.dead_letter_topic};
 }
 
 std::string_view app_state_name(AppState state) {

@@ -176,6 +176,8 @@ Status Worker::make_tasks() {
                     .application_id = options.application_id,
                     .sink = sink_.get(),
                     .cache_budget = &cache_budget_,
+                    .clock = &core_.environment().clock,
+                    .errors = error_policies_of(options),
                     .stores = {}};
     for (const std::string& name : core_.plan().sub_topologies[spec.id.sub_topology].stores) {
       WEIR_TRY_ASSIGN(std::unique_ptr<TaskStore> store, open_store(name, spec.id.partition));
@@ -291,6 +293,13 @@ Duration Worker::poll_timeout(Duration timeout) const {
   if (has_buffered()) {
     return Duration(0);
   }
+  for (const std::unique_ptr<Task>& task : tasks_) {
+    const Timestamp due = task->next_wall_clock_punctuation();
+    if (due != INT64_MAX) {
+      const Timestamp wait = std::max<Timestamp>(0, due - core_.environment().clock.now());
+      timeout = std::min(timeout, Duration(std::chrono::milliseconds(wait)));
+    }
+  }
   const bool has_work =
       std::any_of(tasks_.begin(), tasks_.end(), [](const auto& task) { return task->has_work(); });
   if (!has_work) {
@@ -374,6 +383,7 @@ Status Worker::handle_bad_block(Input& input, const RecordBlock& block) {
 Status Worker::process_tasks() {
   const auto limit = static_cast<std::size_t>(core_.options().buffered_records_per_partition);
   for (const std::unique_ptr<Task>& task : tasks_) {
+    WEIR_TRY(task->punctuate_wall_clock());
     std::size_t done = 0;
     while (done < kRecordsPerPass && !task->fifos().empty()) {
       WEIR_TRY_ASSIGN(const std::size_t count, task->process(kRecordsPerLook));

@@ -50,6 +50,9 @@ bool Worker::commit_is_due() const {
   bool has_work = false;
   for (const std::unique_ptr<Task>& task : tasks_) {
     has_work = has_work || task->has_work();
+    if (task->wants_commit()) {
+      return true;
+    }
     for (const std::unique_ptr<TaskStore>& store : task->stores()) {
       if (store->store->needs_early_commit()) {
         return true;

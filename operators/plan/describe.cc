@@ -90,7 +90,11 @@ class Describer {
                        fmt::join(node.stores, ", "));
         break;
       case NodeKind::kSink:
-        fmt::format_to(end, "    Sink: {} (topic: {})\n", node.name, node.topics.front());
+        if (node.topics.empty()) {
+          fmt::format_to(end, "    Sink: {} (extractor class: {})\n", node.name, node.chooser);
+        } else {
+          fmt::format_to(end, "    Sink: {} (topic: {})\n", node.name, node.topics.front());
+        }
         break;
     }
     if (node.kind != NodeKind::kSink) {

@@ -82,10 +82,15 @@ bool Plan::is_repartition_topic(std::string_view topic) const {
                      [&](const RepartitionTopic& internal) { return internal.name == topic; });
 }
 
-const PlanStore& Plan::store(std::string_view name) const {
+const PlanStore* Plan::find_store(std::string_view name) const {
   const auto found = std::find_if(stores.begin(), stores.end(),
                                   [&](const PlanStore& store) { return store.name == name; });
-  WEIR_ASSERT(found != stores.end());
+  return found == stores.end() ? nullptr : &*found;
+}
+
+const PlanStore& Plan::store(std::string_view name) const {
+  const PlanStore* found = find_store(name);
+  WEIR_ASSERT(found != nullptr);
   return *found;
 }
 

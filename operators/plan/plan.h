@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,12 @@ namespace weir::internal {
 
 enum class NodeKind { kSource, kProcessor, kSink };
 
+struct PlanStore {
+  std::string name;
+  TypeInfo key;
+  TypeInfo value;
+};
+
 // One node of the logical plan. Topics are named as in describe(): internal ones without the
 // application id.
 struct PlanNode {
@@ -21,17 +28,19 @@ struct PlanNode {
   std::string name;
   std::vector<NodeId> parents;
   std::vector<NodeId> children;
-  std::vector<std::string> topics;  // kSource: one or more; kSink: one
+  std::vector<std::string> child_names;  // filled in by PlanBuilder::build()
+  std::vector<std::string> topics;       // kSource: one or more; kSink: one, none if records choose
+  std::string chooser;                   // kSink without a topic: what chooses
   std::vector<std::string> stores;
   TypeInfo key;  // kSource
   TypeInfo value;
   FactoryPtr factory;
-};
 
-struct PlanStore {
-  std::string name;
-  std::string key_serde;
-  std::string value_serde;
+  // Tables (streams-features TAB-1).
+  bool is_table = false;
+  bool sends_old_values = false;
+  // A store that the table gets when something asks for its old values.
+  std::optional<PlanStore> deferred_store;
 };
 
 struct RepartitionTopic {
@@ -56,6 +65,7 @@ struct Plan {
   std::vector<SubTopology> sub_topologies;
 
   bool is_repartition_topic(std::string_view topic) const;
+  const PlanStore* find_store(std::string_view name) const;  // null when there is none
   const PlanStore& store(std::string_view name) const;
 };
 

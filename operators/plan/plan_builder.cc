@@ -9,7 +9,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cxxabi.h>
 #include <map>
+#include <memory>
 
 namespace weir::internal {
 
@@ -17,6 +20,18 @@ PlanBuilder::PlanBuilder(bool require_names)
     : plan_(std::make_shared<Plan>()), require_names_(require_names) {}
 
 PlanBuilder::~PlanBuilder() = default;
+
+std::string unqualified_type_name(const std::type_info& type) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> demangled(
+      abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
+  const std::string_view name = status == 0 ? demangled.get() : type.name();
+  if (name.find_first_of("{(<") != std::string_view::npos) {
+    return "function";
+  }
+  const std::size_t colon = name.rfind(':');
+  return std::string(colon == std::string_view::npos ? name : name.substr(colon + 1));
+}
 
 std::string PlanBuilder::next_name(std::string_view prefix) {
   return fmt::format("{}{:010}", prefix, counter_++);
@@ -33,20 +48,22 @@ void PlanBuilder::check_name(std::string_view what, std::string_view name) {
   }
 }
 
-NodeId PlanBuilder::add_node(NodeId parent, std::string name, FactoryPtr factory) {
+NodeId PlanBuilder::add_node(std::vector<NodeId> parents, std::string name, FactoryPtr factory) {
   const auto id = static_cast<NodeId>(plan_->nodes.size());
+  for (const NodeId parent : parents) {
+    plan_->nodes[parent].children.push_back(id);
+  }
   PlanNode node;
   node.name = std::move(name);
-  node.parents.push_back(parent);
+  node.parents = std::move(parents);
   node.factory = std::move(factory);
   plan_->nodes.push_back(std::move(node));
-  plan_->nodes[parent].children.push_back(id);
   return id;
 }
 
-NodeId PlanBuilder::add_source(std::vector<std::string> topics, TypeInfo key, TypeInfo value,
-                               FactoryPtr factory) {
+NodeId PlanBuilder::add_source(SourceDeclaration source) {
   WEIR_ASSERT(!built_);
+  std::vector<std::string>& topics = source.topics;
   const std::string name = next_name("KSTREAM-SOURCE-");
   if (topics.empty()) {
     mistake("from() needs at least one topic");
@@ -66,39 +83,98 @@ NodeId PlanBuilder::add_source(std::vector<std::string> topics, TypeInfo key, Ty
     }
     if (node.topics != topics) {
       mistake(
-          fmt::format("topic '{}' is read by two from() with different lists of topics; read "
+          fmt::format("topic '{}' is read by two sources with different lists of topics; read "
                       "the same list twice or each topic alone",
                       *shared));
-    } else if (node.key.id != key.id || node.value.id != value.id) {
-      mistake(fmt::format("topic '{}' is read with two different types (<{}, {}> and <{}, {}>)",
-                          *shared, node.key.serde, node.value.serde, key.serde, value.serde));
+    } else if (node.key.id != source.key.id || node.value.id != source.value.id) {
+      mistake(fmt::format(
+          "topic '{}' is read with two different types (<{}, {}> and <{}, {}>; a "
+          "table and a stream of std::optional values are the same)",
+          *shared, node.key.serde, node.value.serde, source.key.serde, source.value.serde));
     } else {
       return id;
     }
   }
-  PlanNode node;
+  const NodeId id = add_node({}, name, std::move(source.factory));
+  PlanNode& node = plan_->nodes[id];
   node.kind = NodeKind::kSource;
-  node.name = name;
   node.topics = std::move(topics);
-  node.key = key;
-  node.value = value;
-  node.factory = std::move(factory);
-  plan_->nodes.push_back(std::move(node));
-  return static_cast<NodeId>(plan_->nodes.size() - 1);
+  node.key = source.key;
+  node.value = source.value;
+  return id;
 }
 
-NodeId PlanBuilder::add_processor(std::string_view prefix, NodeId parent, FactoryPtr factory) {
+NodeId PlanBuilder::add_processor(std::string_view prefix, std::vector<NodeId> parents,
+                                  FactoryPtr factory) {
   WEIR_ASSERT(!built_);
-  return add_node(parent, next_name(prefix), std::move(factory));
+  return add_node(std::move(parents), next_name(prefix), std::move(factory));
 }
 
 NodeId PlanBuilder::add_sink(std::string_view topic, NodeId parent, FactoryPtr factory) {
   WEIR_ASSERT(!built_);
   check_name("topic", topic);
-  const NodeId id = add_node(parent, next_name("KSTREAM-SINK-"), std::move(factory));
+  const NodeId id = add_node({parent}, next_name("KSTREAM-SINK-"), std::move(factory));
   plan_->nodes[id].kind = NodeKind::kSink;
   plan_->nodes[id].topics.emplace_back(topic);
   return id;
+}
+
+NodeId PlanBuilder::add_dynamic_sink(std::string chooser, NodeId parent, FactoryPtr factory) {
+  WEIR_ASSERT(!built_);
+  const NodeId id = add_node({parent}, next_name("KSTREAM-SINK-"), std::move(factory));
+  plan_->nodes[id].kind = NodeKind::kSink;
+  plan_->nodes[id].chooser = std::move(chooser);
+  return id;
+}
+
+NodeId PlanBuilder::add_split(std::string_view name, NodeId parent, FactoryPtr factory) {
+  WEIR_ASSERT(!built_);
+  std::string generated = next_name("KSTREAM-BRANCH-");
+  if (!name.empty()) {
+    check_name("split", name);
+  }
+  return add_node({parent}, name.empty() ? std::move(generated) : std::string(name),
+                  std::move(factory));
+}
+
+NodeId PlanBuilder::add_branch(NodeId split, std::string_view branch, std::size_t number,
+                               FactoryPtr factory) {
+  WEIR_ASSERT(!built_);
+  ++counter_;  // Kafka takes a number and does not use it
+  std::string name = plan_->nodes[split].name;
+  name += branch.empty() ? std::to_string(number) : std::string(branch);
+  check_name("branch", name);
+  return add_node({split}, std::move(name), std::move(factory));
+}
+
+NodeId PlanBuilder::add_internal_source(std::string name, const std::string& topic,
+                                        FactoryPtr factory) {
+  const NodeId id = add_node({}, std::move(name), std::move(factory));
+  plan_->nodes[id].kind = NodeKind::kSource;
+  plan_->nodes[id].topics.push_back(topic);
+  return id;
+}
+
+NodeId PlanBuilder::add_internal_sink(std::string name, const std::string& topic, NodeId parent,
+                                      const RepartitionFactories& factories) {
+  const NodeId id = add_node({parent}, std::move(name), factories.make_sink(topic));
+  plan_->nodes[id].kind = NodeKind::kSink;
+  plan_->nodes[id].topics.push_back(topic);
+  return id;
+}
+
+void PlanBuilder::declare_repartition(const std::string& topic, bool generated,
+                                      std::int32_t partitions) {
+  if (generated && require_names_) {
+    mistake(
+        fmt::format("repartition topic '{}' has a generated name: name the repartition, the "
+                    "group or the store, or build with require_names = false",
+                    topic));
+  }
+  if (plan_->is_repartition_topic(topic)) {
+    mistake(fmt::format("two repartition topics are named '{}'", topic));
+  }
+  plan_->repartition_topics.push_back({topic, partitions});
 }
 
 NodeId PlanBuilder::add_repartition_nodes(std::string_view name, bool generated,
@@ -113,28 +189,12 @@ NodeId PlanBuilder::add_repartition_nodes(std::string_view name, bool generated,
     sink_name = topic + "-sink";
     filter_name = topic + "-filter";
     source_name = topic + "-source";
-  } else if (require_names_) {
-    mistake(
-        fmt::format("repartition topic '{}' has a generated name: name the repartition, the "
-                    "group or the store, or build with require_names = false",
-                    topic));
   }
-  if (plan_->is_repartition_topic(topic)) {
-    mistake(fmt::format("two repartition topics are named '{}'", topic));
-  }
-  plan_->repartition_topics.push_back({topic, partitions});
+  declare_repartition(topic, generated, partitions);
   const NodeId filter =
-      add_node(parent, std::move(filter_name), std::make_shared<const PassFactory>());
-  const NodeId sink = add_node(filter, std::move(sink_name), factories.make_sink(topic));
-  plan_->nodes[sink].kind = NodeKind::kSink;
-  plan_->nodes[sink].topics.push_back(topic);
-  PlanNode source;
-  source.kind = NodeKind::kSource;
-  source.name = std::move(source_name);
-  source.topics.push_back(topic);
-  source.factory = factories.source;
-  plan_->nodes.push_back(std::move(source));
-  return static_cast<NodeId>(plan_->nodes.size() - 1);
+      add_node({parent}, std::move(filter_name), std::make_shared<const PassFactory>());
+  add_internal_sink(std::move(sink_name), topic, filter, factories);
+  return add_internal_source(std::move(source_name), topic, factories.source);
 }
 
 NodeId PlanBuilder::add_repartition(std::string_view name, std::int32_t partitions, NodeId parent,
@@ -170,25 +230,49 @@ void PlanBuilder::name_group(GroupId group, std::string_view name) {
   }
 }
 
-NodeId PlanBuilder::add_aggregation(GroupId group, bool is_reduce, const StoreDeclaration& store,
-                                    const RepartitionFactories& repartition,
-                                    const std::function<FactoryPtr(std::string store)>& make) {
-  WEIR_ASSERT(!built_);
-  const std::string prefix = is_reduce ? "KSTREAM-REDUCE-" : "KSTREAM-AGGREGATE-";
-  const bool generated = store.name.empty();
-  const std::string store_name =
-      generated ? next_name(prefix + "STATE-STORE-") : std::string(store.name);
-  check_name("store", store_name);
+std::string PlanBuilder::store_name(const StoreDeclaration& store, std::string_view prefix) {
+  return store.name.empty() ? next_name(fmt::format("{}STATE-STORE-", prefix))
+                            : std::string(store.name);
+}
+
+void PlanBuilder::add_store(NodeId node, const std::string& name, const StoreDeclaration& store,
+                            bool generated) {
+  check_name("store", name);
   if (generated && require_names_) {
     mistake(
         fmt::format("store '{}' has a generated name: pass a KvStore, or build with "
                     "require_names = false",
-                    store_name));
+                    name));
   }
-  if (std::any_of(plan_->stores.begin(), plan_->stores.end(),
-                  [&](const PlanStore& other) { return other.name == store_name; })) {
-    mistake(fmt::format("store '{}' is used by two operators", store_name));
+  if (plan_->find_store(name) != nullptr) {
+    mistake(fmt::format("store '{}' is used by two operators", name));
   }
+  plan_->stores.push_back({name, store.key, store.value});
+  plan_->nodes[node].stores.push_back(name);
+}
+
+void PlanBuilder::connect_store(NodeId node, const StoreDeclaration& store) {
+  WEIR_ASSERT(!built_);
+  const std::string name(store.name);
+  const PlanStore* present = plan_->find_store(name);
+  if (present == nullptr) {
+    add_store(node, name, store, false);
+    return;
+  }
+  if (present->key.id != store.key.id || present->value.id != store.value.id) {
+    mistake(fmt::format("store '{}' is used with two different types (<{}, {}> and <{}, {}>)", name,
+                        present->key.serde, present->value.serde, store.key.serde,
+                        store.value.serde));
+  }
+  plan_->nodes[node].stores.push_back(name);
+}
+
+NodeId PlanBuilder::add_aggregation(GroupId group, bool is_reduce, const StoreDeclaration& store,
+                                    const RepartitionFactories& repartition, FactoryPtr factory) {
+  WEIR_ASSERT(!built_);
+  const std::string_view prefix = is_reduce ? "KSTREAM-REDUCE-" : "KSTREAM-AGGREGATE-";
+  const bool generated = store.name.empty();
+  const std::string name = store_name(store, prefix);
   std::string node_name = next_name(prefix);
 
   Group& grouped = groups_[group];
@@ -198,16 +282,125 @@ NodeId PlanBuilder::add_aggregation(GroupId group, bool is_reduce, const StoreDe
     parent = *grouped.shared_repartition;
   } else if (grouped.key_changed) {
     const bool named = !grouped.name.empty();
-    parent = add_repartition_nodes(named ? grouped.name : store_name, !named && generated, 0,
-                                   parent, repartition);
+    parent = add_repartition_nodes(named ? grouped.name : name, !named && generated, 0, parent,
+                                   repartition);
     if (named) {
       grouped.shared_repartition = parent;
     }
   }
-  plan_->stores.push_back(
-      {store_name, std::string(store.key.serde), std::string(store.value.serde)});
-  const NodeId node = add_node(parent, std::move(node_name), make(store_name));
-  plan_->nodes[node].stores.push_back(store_name);
+  const NodeId node = add_node({parent}, std::move(node_name), std::move(factory));
+  plan_->nodes[node].is_table = true;
+  add_store(node, name, store, generated);
+  return node;
+}
+
+// ---- tables ----------------------------------------------------------------------------------
+
+NodeId PlanBuilder::add_table_source(SourceDeclaration source, const StoreDeclaration& store,
+                                     FactoryPtr factory) {
+  WEIR_ASSERT(!built_);
+  // The number of the store's name is taken before the source's.
+  const std::string name =
+      store_name(store, source.topics.empty() ? "" : source.topics.front() + "-");
+  const NodeId parent = add_source(std::move(source));
+  const NodeId node = add_node({parent}, next_name("KTABLE-SOURCE-"), std::move(factory));
+  plan_->nodes[node].is_table = true;
+  if (store.name.empty()) {
+    plan_->nodes[node].deferred_store = PlanStore{name, store.key, store.value};
+  } else {
+    add_store(node, name, store, false);
+  }
+  return node;
+}
+
+NodeId PlanBuilder::add_to_table(NodeId parent, bool key_changed, const StoreDeclaration& store,
+                                 const RepartitionFactories& repartition, FactoryPtr factory) {
+  WEIR_ASSERT(!built_);
+  constexpr std::string_view kPrefix = "KSTREAM-TOTABLE-";
+  std::string node_name = next_name(kPrefix);
+  const std::string name = store_name(store, kPrefix);
+  if (key_changed) {
+    // Kafka generates the topic's name even if the store has one.
+    const bool by_store = !store.name.empty() && require_names_;
+    parent = add_repartition_nodes(by_store ? name : node_name, !by_store, 0, parent, repartition);
+  }
+  const NodeId node = add_node({parent}, std::move(node_name), std::move(factory));
+  plan_->nodes[node].is_table = true;
+  if (store.name.empty()) {
+    plan_->nodes[node].deferred_store = PlanStore{name, store.key, store.value};
+  } else {
+    add_store(node, name, store, false);
+  }
+  return node;
+}
+
+NodeId PlanBuilder::add_table_processor(std::string_view prefix, NodeId parent,
+                                        const StoreDeclaration& store, FactoryPtr factory) {
+  WEIR_ASSERT(!built_);
+  const NodeId node = add_node({parent}, next_name(prefix), std::move(factory));
+  plan_->nodes[node].is_table = true;
+  if (!store.name.empty()) {
+    add_store(node, std::string(store.name), store, false);
+  }
+  return node;
+}
+
+// The store of the nearest table that has one tells the old values; tables in between compute them.
+void PlanBuilder::require_old_values(NodeId node) {
+  PlanNode& table = plan_->nodes[node];
+  if (table.sends_old_values) {
+    return;
+  }
+  table.sends_old_values = true;
+  if (!table.stores.empty()) {
+    return;
+  }
+  if (table.deferred_store.has_value()) {
+    const PlanStore store = *table.deferred_store;
+    add_store(node, store.name, {store.name, store.key, store.value}, true);
+    return;
+  }
+  for (const NodeId parent : table.parents) {
+    require_old_values(parent);
+  }
+}
+
+GroupId PlanBuilder::add_table_group(NodeId parent, FactoryPtr factory) {
+  WEIR_ASSERT(!built_);
+  const NodeId node = add_node({parent}, next_name("KTABLE-SELECT-"), std::move(factory));
+  require_old_values(parent);
+  return add_group(node, true, true);
+}
+
+NodeId PlanBuilder::add_table_aggregation(GroupId group, bool is_reduce,
+                                          const StoreDeclaration& store,
+                                          const RepartitionFactories& repartition,
+                                          FactoryPtr factory) {
+  WEIR_ASSERT(!built_);
+  const std::string_view prefix = is_reduce ? "KTABLE-REDUCE-" : "KTABLE-AGGREGATE-";
+  const bool generated = store.name.empty();
+  const std::string name = store_name(store, prefix);
+  std::string sink_name = next_name("KSTREAM-SINK-");
+  std::string source_name = next_name("KSTREAM-SOURCE-");
+  std::string node_name = next_name(prefix);
+
+  Group& grouped = groups_[group];
+  NodeId parent = 0;
+  if (grouped.shared_repartition.has_value()) {
+    parent = *grouped.shared_repartition;
+  } else {
+    const bool named = !grouped.name.empty();
+    const std::string topic = fmt::format("{}-repartition", named ? grouped.name : name);
+    declare_repartition(topic, !named && generated, 0);
+    add_internal_sink(std::move(sink_name), topic, grouped.parent, repartition);
+    parent = add_internal_source(std::move(source_name), topic, repartition.source);
+    if (named) {
+      grouped.shared_repartition = parent;
+    }
+  }
+  const NodeId node = add_node({parent}, std::move(node_name), std::move(factory));
+  plan_->nodes[node].is_table = true;
+  add_store(node, name, store, generated);
   return node;
 }
 
@@ -227,7 +420,12 @@ std::shared_ptr<const Plan> PlanBuilder::build() {
     }
   }
   if (plan_->nodes.empty()) {
-    mistake("the topology reads no topic: call from()");
+    mistake("the topology reads no topic: call from() or table_from()");
+  }
+  for (PlanNode& node : plan_->nodes) {
+    for (const NodeId child : node.children) {
+      node.child_names.push_back(plan_->nodes[child].name);
+    }
   }
   plan_->sub_topologies = cut_into_sub_topologies(*plan_);
   if (!mistakes_.empty()) {

@@ -2,6 +2,8 @@
 #include <weir/runtime/assert.h>
 #include <weir/runtime/murmur2.h>
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace weir::internal {
@@ -24,8 +26,23 @@ std::uint32_t SinkBuffer::choose_partition(const SinkMark& mark) {
   return static_cast<std::uint32_t>(partition_for_key(key, info_.partitions).value());
 }
 
-void SinkBuffer::add(const SinkMark& mark, Timestamp timestamp, HeadersView headers) {
+void SinkBuffer::add(const SinkMark& mark, Timestamp timestamp, HeadersView headers,
+                     const Flow& flow) {
   const std::size_t value_end = bytes_.size();
+  const bool alone = value_end - mark.begin >= kAloneBytes &&
+                     task_.response(ErrorStage::kProduction) == ErrorResponse::kContinue;
+  if (alone && !entries_.empty()) [[unlikely]] {
+    const std::string record = bytes_.substr(mark.begin);
+    bytes_.resize(mark.begin);
+    flush();
+    bytes_ = record;
+    add({.begin = 0,
+         .key_end = mark.key_end - mark.begin,
+         .key_is_null = mark.key_is_null,
+         .value_is_null = mark.value_is_null},
+        timestamp, headers, flow);
+    return;
+  }
   // Headers are copied: those of a cached result do not outlive its flush.
   bytes_.append(headers.encoded());
   const std::uint32_t partition = choose_partition(mark);
@@ -38,12 +55,16 @@ void SinkBuffer::add(const SinkMark& mark, Timestamp timestamp, HeadersView head
                       .partition = partition,
                       .key_is_null = mark.key_is_null,
                       .value_is_null = mark.value_is_null});
-  if (++counts_[partition] >= records_max_ || bytes_.size() >= kBytesMax) {
-    flush();
+  if (++counts_[partition] >= records_max_ || bytes_.size() >= kBytesMax || alone) {
+    flush(entries_.size() == 1 ? &flow : nullptr);
   }
 }
 
 void SinkBuffer::flush() {
+  flush(nullptr);
+}
+
+void SinkBuffer::flush(const Flow* flow) {
   if (entries_.empty()) {
     return;
   }
@@ -70,7 +91,7 @@ void SinkBuffer::flush() {
   std::size_t begin = 0;
   for (std::uint32_t p = 0; p < counts_.size(); ++p) {
     if (counts_[p] != 0) {
-      send(p, std::span<const RecordRef>(refs_).subspan(begin, counts_[p]));
+      send(p, std::span<const RecordRef>(refs_).subspan(begin, counts_[p]), flow);
       begin += counts_[p];
     }
   }
@@ -79,17 +100,23 @@ void SinkBuffer::flush() {
   keyless_partition_ = (keyless_partition_ + 1) % static_cast<std::uint32_t>(info_.partitions);
 }
 
-void SinkBuffer::send(std::uint32_t partition, std::span<const RecordRef> records) {
+void SinkBuffer::send(std::uint32_t partition, std::span<const RecordRef> records,
+                      const Flow* flow) {
   if (task_.failed()) {
     return;
   }
   Status sent =
       sink_.send(info_.handle, PartitionId(static_cast<std::int32_t>(partition)), records);
-  if (!sent.ok()) {
-    // A record that the log refuses for what it is would be refused again.
-    const Errc code = sent.error().code();
-    const bool is_record = code == Errc::kRecordTooLarge || code == Errc::kInvalidTimestamp ||
-                           code == Errc::kInvalidRecord;
+  if (sent.ok()) {
+    return;
+  }
+  // A record that the log refuses for what it is would be refused again.
+  const Errc code = sent.error().code();
+  const bool is_record = code == Errc::kRecordTooLarge || code == Errc::kInvalidTimestamp ||
+                         code == Errc::kInvalidRecord;
+  if (is_record && flow != nullptr) {
+    task_.reject(ErrorStage::kProduction, std::move(sent).error(), *flow);
+  } else {
     task_.fail(std::move(sent).error(),
                is_record ? FailureKind::kRecord : FailureKind::kInfrastructure);
   }
@@ -99,6 +126,37 @@ void SinkBuffer::clear() {
   entries_.clear();
   bytes_.clear();
   std::fill(counts_.begin(), counts_.end(), 0U);
+}
+
+SinkBuffer* DynamicSinks::find_or_open(const std::string& topic, const Flow& flow) {
+  if (const auto found = buffers_.find(topic); found != buffers_.end()) {
+    return found->second.get();
+  }
+  if (buffers_.size() >= kTopicsMax) {
+    task_.reject(ErrorStage::kProduction,
+                 Error(Errc::kInvalidTopic,
+                       fmt::format("topic '{}' would be number {} that records choose; at most {} "
+                                   "are kept open",
+                                   topic, buffers_.size() + 1, kTopicsMax)),
+                 flow);
+    return nullptr;
+  }
+  Result<SinkTopicInfo> info = sink_.open_topic(topic);
+  if (!info.ok()) {
+    task_.reject(ErrorStage::kProduction,
+                 std::move(info).error().with_context(
+                     fmt::format("topic '{}', which a record chose (create it)", topic)),
+                 flow);
+    return nullptr;
+  }
+  auto buffer = std::make_unique<SinkBuffer>(sink_, *info, task_, records_max_);
+  return buffers_.emplace(topic, std::move(buffer)).first->second.get();
+}
+
+void DynamicSinks::flush() {
+  for (auto& [topic, buffer] : buffers_) {
+    buffer->flush();
+  }
 }
 
 }  // namespace weir::internal

@@ -32,10 +32,11 @@ StoreCache::~StoreCache() {
   budget_.bytes_used -= counted_bytes_;
 }
 
-void StoreCache::emit_now(const Entry& entry, Timestamp timestamp, Flow& flow) {
+void StoreCache::emit_now(const Entry& entry, NullableBytes old_value, Timestamp timestamp,
+                          Flow& flow) {
   const FlowScope scope(flow);
   flow.record.timestamp = timestamp;
-  emission_->emit(entry, flow);
+  emission_->emit(entry, old_value, flow);
 }
 
 void StoreCache::keep_headers(Entry* entry, HeadersView headers) {
@@ -55,9 +56,16 @@ void StoreCache::account(Flow& flow) {
   }
 }
 
+// What those downstream hold of the entry.
+NullableBytes StoreCache::forwarded_value(const Entry& entry) const {
+  if (const auto early = emitted_early_.find(&entry); early != emitted_early_.end()) {
+    return early->second.has_value() ? NullableBytes(*early->second) : NullableBytes();
+  }
+  return store_.committed_value(entry);
+}
+
 bool StoreCache::is_needless_tombstone(const Entry& entry) const {
-  return store_.value(entry).is_null() && store_.committed_value(entry).is_null() &&
-         !emitted_early_.contains(&entry);
+  return store_.value(entry).is_null() && forwarded_value(entry).is_null();
 }
 
 void StoreCache::flush(Timestamp stream_time, bool early) {
@@ -86,9 +94,9 @@ void StoreCache::flush(Timestamp stream_time, bool early) {
     if (const auto found = headers.find(entry); found != headers.end()) [[unlikely]] {
       flow.record.headers = found->second.view();
     }
-    emission_->emit(*entry, flow);
-    if (early && can_delete_) {
-      emitted_early_.insert(entry);
+    emission_->emit(*entry, sends_old_values_ ? forwarded_value(*entry) : NullableBytes(), flow);
+    if (early && (can_delete_ || sends_old_values_)) {
+      emitted_early_.insert_or_assign(entry, store_.value(*entry).to_owned());
     }
   }
 }

@@ -22,6 +22,8 @@ class Task::Builder final : public Wiring {
   }
   void set_emitter(NodeId id, EmitterBase& emitter) override { emitters_[id] = &emitter; }
   SinkBuffer& sink(std::string_view topic) override { return *task_.sinks_.find(topic)->second; }
+  DynamicSinks& dynamic_sinks() override { return *task_.dynamic_sinks_; }
+  ProcessorHost& processor_host() override { return task_; }
   StoreCache& store(std::string_view name) override {
     TaskStore* store = task_.find_store(name);
     WEIR_ASSERT(store != nullptr);
@@ -63,7 +65,7 @@ Error handler_threw(const std::string& what) {
 
 }  // namespace
 
-Task::Task(TaskParts parts) : parts_(std::move(parts)) {}
+Task::Task(TaskParts parts) : parts_(std::move(parts)), task_id_(parts_.id.to_string()) {}
 
 Task::~Task() = default;
 
@@ -73,31 +75,56 @@ Result<std::unique_ptr<Task>> Task::make(TaskParts parts) {
   return task;
 }
 
+Result<SinkBuffer*> Task::open_sink(const std::string& topic, const std::string& topic_on_log) {
+  if (const auto found = sinks_.find(topic); found != sinks_.end()) {
+    return found->second.get();
+  }
+  Result<SinkTopicInfo> info = parts_.sink->open_topic(topic_on_log);
+  if (!info.ok()) {
+    return std::move(info).error().with_context(
+        fmt::format("output topic '{}' (create it before the application starts)", topic_on_log));
+  }
+  auto buffer =
+      std::make_unique<SinkBuffer>(*parts_.sink, *info, context_, parts_.sink_records_max);
+  return sinks_.emplace(topic, std::move(buffer)).first->second.get();
+}
+
 Status Task::build() {
   const Plan& plan = *parts_.plan;
-  const SubTopology& sub_topology = plan.sub_topologies[parts_.id.sub_topology];
-  for (const std::string& topic : sub_topology.sink_topics) {
-    const std::string name = topic_on_log(plan, parts_.application_id, topic);
-    Result<SinkTopicInfo> info = parts_.sink->open_topic(name);
-    if (!info.ok()) {
-      return std::move(info).error().with_context(
-          fmt::format("output topic '{}' (create it before the application starts)", name));
-    }
-    sinks_.emplace(topic, std::make_unique<SinkBuffer>(*parts_.sink, *info, context_,
-                                                       parts_.sink_records_max));
+  for (const std::string& topic : plan.sub_topologies[parts_.id.sub_topology].sink_topics) {
+    WEIR_TRY(open_sink(topic, topic_on_log(plan, parts_.application_id, topic)).status());
   }
+  dynamic_sinks_ = std::make_unique<DynamicSinks>(*parts_.sink, context_, parts_.sink_records_max);
+  SinkBuffer* dead_letters = nullptr;
+  if (const std::string& topic = parts_.errors.dead_letter_topic; !topic.empty()) {
+    WEIR_TRY_ASSIGN(dead_letters, open_sink(topic, topic));
+  }
+  context_.set_error_policies(parts_.errors, dead_letters);
   for (std::unique_ptr<TaskStore>& store : parts_.stores) {
     store->cache = std::make_unique<StoreCache>(*store->store, context_, *parts_.cache_budget);
   }
+  if (const std::optional<std::string> thrown = catch_thrown([&] { make_nodes(); });
+      thrown.has_value() && !context_.failed()) {
+    context_.fail(handler_threw(*thrown));
+  }
+  return context_.status();
+}
+
+void Task::make_nodes() {
   Builder builder(*this);
-  for (const NodeId id : sub_topology.nodes) {
+  const Plan& plan = *parts_.plan;
+  for (const NodeId id : plan.sub_topologies[parts_.id.sub_topology].nodes) {
     const PlanNode& node = plan.nodes[id];
-    const NodeId parent = node.parents.empty() ? id : node.parents.front();
-    if (std::unique_ptr<Node> made = node.factory->make(id, parent, builder); made != nullptr) {
+    const NodeSlot slot{.id = id,
+                        .name = node.name,
+                        .parents = node.parents,
+                        .child_names = node.child_names,
+                        .stores = node.stores,
+                        .sends_old_values = node.sends_old_values};
+    if (std::unique_ptr<Node> made = node.factory->make(slot, builder); made != nullptr) {
       nodes_.push_back(std::move(made));
     }
   }
-  return {};
 }
 
 TaskStore* Task::find_store(std::string_view name) {
@@ -136,7 +163,9 @@ Result<std::size_t> Task::process_run(const PartitionGroup::Run& run) {
   const std::optional<std::string> thrown =
       catch_thrown([&] { input_entries_[run.partition]->consume(run.records, flow, progress); });
   if (thrown.has_value()) {
-    context_.fail(handler_threw(*thrown));
+    if (!context_.failed()) {
+      context_.fail(handler_threw(*thrown));
+    }
     return stop_at(run, progress);
   }
   if (context_.failed()) {
@@ -162,18 +191,80 @@ Result<std::size_t> Task::process(std::size_t records_max) {
       break;
     }
     has_work_ = true;
-    WEIR_TRY_ASSIGN(const std::size_t count, process_run(**run));
+    PartitionGroup::Run& records = **run;
+    if (!stream_punctuations_.empty()) {
+      records.records = records.records.first(records_until_punctuation(records.records));
+    }
+    WEIR_TRY_ASSIGN(const std::size_t count, process_run(records));
     processed += count;
     processed_.add(count);
+    if (!stream_punctuations_.empty()) {
+      WEIR_TRY(punctuate(stream_punctuations_, fifos_.stream_time()));
+    }
     // The block may go now: what borrows from it was copied into the sinks' arenas.
   }
-  for (auto& [topic, sink] : sinks_) {
-    sink->flush();
-  }
+  flush_sinks();
   if (context_.failed()) {
     return context_.status().error();
   }
   return processed;
+}
+
+std::size_t Task::records_until_punctuation(std::span<const RecordView> records) const {
+  const Timestamp due = stream_punctuations_.next_due();
+  const auto reaches = [due](const RecordView& record) { return record.timestamp >= due; };
+  const auto first = std::find_if(records.begin(), records.end(), reaches);
+  return std::min(records.size(), static_cast<std::size_t>(first - records.begin()) + 1);
+}
+
+Status Task::punctuate(PunctuationQueue& queue, Timestamp now) {
+  const std::optional<std::string> thrown = catch_thrown([&] {
+    if (queue.punctuate(now)) {
+      has_work_ = true;
+    }
+  });
+  if (thrown.has_value() && !context_.failed()) {
+    context_.fail(handler_threw(*thrown));
+  }
+  if (context_.failed()) {
+    return Error(context_.status().error())
+        .with_context(fmt::format("task {} in a punctuator at {}", task_id_, now));
+  }
+  return {};
+}
+
+Status Task::punctuate_wall_clock() {
+  if (wall_clock_punctuations_.empty()) {
+    return {};
+  }
+  WEIR_TRY(punctuate(wall_clock_punctuations_, parts_.clock->now()));
+  flush_sinks();
+  return context_.status();
+}
+
+std::uint64_t Task::schedule(PunctuationType type, std::int64_t interval_ms,
+                             std::optional<Timestamp> start,
+                             std::function<void(Timestamp)> function) {
+  const std::uint64_t id = next_punctuation_++;
+  if (type == PunctuationType::kStreamTime) {
+    stream_punctuations_.schedule(id, start.value_or(0), interval_ms, std::move(function));
+  } else {
+    wall_clock_punctuations_.schedule(id, start.value_or(parts_.clock->now() + interval_ms),
+                                      interval_ms, std::move(function));
+  }
+  return id;
+}
+
+void Task::cancel(std::uint64_t id) {
+  stream_punctuations_.cancel(id);
+  wall_clock_punctuations_.cancel(id);
+}
+
+void Task::flush_sinks() {
+  for (auto& [topic, sink] : sinks_) {
+    sink->flush();
+  }
+  dynamic_sinks_->flush();
 }
 
 Status Task::flush_results() {
@@ -184,16 +275,14 @@ Status Task::flush_results() {
       store->cache->flush(fifos_.stream_time());
     }
   });
-  if (thrown.has_value()) {
+  if (thrown.has_value() && !context_.failed()) {
     context_.fail(handler_threw(*thrown));
   }
   if (context_.failed()) {
     return Error(context_.status().error())
         .with_context(fmt::format("task {} while results left its stores", parts_.id.to_string()));
   }
-  for (auto& [topic, sink] : sinks_) {
-    sink->flush();
-  }
+  flush_sinks();
   return context_.status();
 }
 

@@ -121,6 +121,8 @@ std::unique_ptr<internal::Task> TopologyTestDriver::State::make_task(std::uint32
                             .application_id = options.application_id,
                             .sink = &sink,
                             .cache_budget = &budget,
+                            .clock = &clock,
+                            .errors = options.errors,
                             .stores = {},
                             .sink_records_max = 1};  // the order over all topics stays visible
   for (const std::string& name : plan.sub_topologies[sub_topology].stores) {
@@ -284,6 +286,7 @@ Timestamp TopologyTestDriver::now() const {
 Status TopologyTestDriver::advance_wall_clock(Duration by) {
   state_->clock.advance(by);
   for (const std::unique_ptr<internal::Task>& task : state_->tasks) {
+    WEIR_TRY(task->punctuate_wall_clock());
     WEIR_TRY(state_->commit(*task));
   }
   state_->collect();

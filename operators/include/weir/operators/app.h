@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/operators/error_policies.h>
 #include <weir/operators/topology.h>
 #include <weir/runtime/backend.h>
 #include <weir/runtime/clock.h>
@@ -33,6 +34,11 @@ struct AppOptions {
   std::int64_t task_timeout_ms = 300'000;
   std::int64_t repartition_purge_interval_ms = 30'000;
   std::string auto_offset_reset = "earliest";
+  // Each "fail" or "continue": see ErrorPolicies.
+  std::string deserialization_exception_handler = "fail";
+  std::string processing_exception_handler = "fail";
+  std::string production_exception_handler = "fail";
+  std::string dead_letter_topic;  // errors.dead.letter.queue.topic.name; must exist
   std::string store_mode = "hot";
   std::int64_t store_hot_max_bytes = 1LL << 30;
   std::int64_t checkpoint_interval_ms = 30'000;
@@ -46,6 +52,7 @@ struct AppOptions {
   static Result<AppOptions> parse(const std::map<std::string, std::string>& given);
 };
 std::span<const Property<AppOptions>> app_properties();
+ErrorPolicies error_policies_of(const AppOptions& options);
 
 // What an application runs on; all outlive it.
 struct Environment {
@@ -80,9 +87,11 @@ class DrainWatch {
 //            commit (docs/operators.md, "Commit"), so after a crash the records behind the last
 //            commit are processed again: counts are never too low, and can be too high by what was
 //            repeated.
-// Errors:    a function that throws, bytes that are no value, or a log that fails for longer than
-//            task.timeout.ms put the application into kError: error() names topic, partition and
-//            offset, nothing of the failed interval is committed, the process goes on.
+// Errors:    a function that throws, bytes that are no value (unless ErrorPolicies say otherwise),
+// or
+//            a log that fails for longer than task.timeout.ms put the application into kError:
+//            error() names topic, partition and offset, nothing of the failed interval is
+//            committed, the process goes on.
 // Threading: start(), run_once() and stop() from one thread at a time; the rest is thread-safe.
 // Files:     <state.dir>/<application.id>/: lock, plan.binpb, rocksdb/.
 class App {

@@ -1,172 +1,101 @@
 #pragma once
 
-#include <weir/operators/internal/nodes.h>
-#include <weir/operators/internal/store_cache.h>
+#include <weir/operators/internal/store_operator.h>
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 
+// Aggregations of grouped streams (streams-features 2.7, AGG-1 to AGG-5) and of re-grouped tables
+// (2.9, GRP-3).
+
 namespace weir::internal {
 
-// Null when every byte string is a value of the type.
-using CheckBytes = Status (*)(ByteView bytes);
-template <class T>
-CheckBytes check_bytes_of() {
-  if constexpr (kAnyBytesAreValid<PlainOf<T>>) {
-    return nullptr;
-  } else {
-    return [](ByteView bytes) { return Serde<PlainOf<T>>::read(bytes).status(); };
-  }
-}
-
-// The byte half of count and reduce: works on the serialised key that the source read, looks 16
-// records ahead into the store (streams-features 2.7, AGG-1 to AGG-5).
-//
-// Threading: confined to the task.
-class AggregateCore : public RawReceiver, public StoreCache::Emission {
- public:
-  AggregateCore(StoreCache& cache, CheckBytes check_key, CheckBytes check_value);
-
-  void receive_run(std::span<const RecordView> records, Flow& flow, std::size_t& progress) override;
-
+// int64, big-endian, starts at 0. Needs neither a typed key nor a typed value.
+class CountCore : public StoreOperator {
  protected:
-  using Entry = StoreCache::Entry;
-
-  // One input. `value` is set on the raw path, `typed` on the other.
-  struct Input {
-    NullableBytes value;
-    const void* typed = nullptr;
-  };
-  // Applies one input to the entry and hands the result on.
-  void update(ByteView key, const Input& input, Flow& flow);
-  // Writes the new value with `timestamp`, a delete with `delete_timestamp` (that of the record);
-  // false: the task failed.
-  virtual bool apply(Entry* entry, NullableBytes stored, const Input& input, Timestamp timestamp,
-                     Timestamp delete_timestamp) = 0;
-
-  StoreCache& cache_;
-  state::KeyValueStore& store_;
-  TaskContext& task_;
-
- private:
-  void receive_one(const RecordView& record, std::uint64_t hash, Flow& flow);
-  void update_hashed(ByteView key, std::uint64_t hash, const Input& input, Flow& flow);
-
-  CheckBytes check_key_;
-  CheckBytes check_value_;
+  using StoreOperator::StoreOperator;
+  std::optional<Timestamp> apply(Entry* entry, NullableBytes stored, const Input& input,
+                                 const Flow& flow) final;
 };
 
-// int64, big-endian, starts at 0.
-class CountCore : public AggregateCore {
- public:
-  using AggregateCore::AggregateCore;
-
+// The new value is computed from the stored one and the input.
+class CombineCore : public StoreOperator {
  protected:
-  bool apply(Entry* entry, NullableBytes stored, const Input& input, Timestamp timestamp,
-             Timestamp delete_timestamp) final;
-};
-
-class ReduceCore : public AggregateCore {
- public:
-  using AggregateCore::AggregateCore;
-
- protected:
+  using StoreOperator::StoreOperator;
   enum class Step { kStore, kDelete, kFailed };
-  bool apply(Entry* entry, NullableBytes stored, const Input& input, Timestamp timestamp,
-             Timestamp delete_timestamp) final;
+  std::optional<Timestamp> apply(Entry* entry, NullableBytes stored, const Input& input,
+                                 const Flow& flow) final;
   // Appends the new value to `out` (empty on entry).
-  virtual Step combine(NullableBytes stored, const Input& input, std::string& out) = 0;
+  virtual Step combine(NullableBytes stored, const Input& input, const Flow& flow,
+                       std::string& out) = 0;
 
  private:
   std::string scratch_;
 };
 
-// The typed half: K and V as they come in (either may be optional), R as it goes out.
+// K and V as they come in (either may be optional), R as it goes out.
 template <class Core, class K, class V, class R>
-class AggregateNode : public EmittingNode<PlainOf<K>, R>, public Receiver<K, V>, public Core {
+class AggregateNode : public TableNode<PlainOf<K>, PlainOf<R>, Core>, public Receiver<K, V> {
+  using Base = TableNode<PlainOf<K>, PlainOf<R>, Core>;
+
  public:
-  AggregateNode(StoreCache& cache, TaskContext& task)
-      : Core(cache, check_bytes_of<K>(), check_bytes_of<V>()), task_context_(task) {
-    cache.set_emission(*this, kIsOptional<R>);
-  }
+  AggregateNode(const NodeSite& site, StoreCache& cache, bool sends_old_values)
+      : Base(kIsOptional<R>, sends_old_values, site, cache,
+             StoreOperator::RawChecks{.key = check_bytes_of<K>(), .value = check_bytes_of<V>()}) {}
+
+  RawReceiver* raw_receiver() { return this; }
 
   void receive(const K* key, const V& value, Flow& flow) override {
     if (is_null_key(key)) {
-      task_context_.drop(DropReason::kNullKey, flow);
+      this->drop_null_key(flow);
       return;
     }
     if constexpr (kIsOptional<V>) {
       if (!value.has_value()) {
-        task_context_.drop(DropReason::kNullValue, flow);
+        this->drop_null_value(flow);
         return;
       }
-      take(key, &*value, flow);
+      this->update_typed(*key, &*value, flow);
     } else {
-      take(key, &value, flow);
+      this->update_typed(*key, &value, flow);
     }
   }
-
-  void emit(const StoreCache::Entry& entry, Flow& flow) override {
-    const ByteView key = this->store_.key(entry);
-    std::optional<PlainOf<K>> typed_key;
-    std::optional<R> typed_value;
-    if (!decode<PlainOf<K>>(key, typed_key, task_context_, "key in store") ||
-        !decode<R>(this->store_.value(entry), typed_value, task_context_, "value in store")) {
-      return;
-    }
-    flow.key_bytes = key;
-    flow.has_key_bytes = true;
-    this->emitter_.forward(&*typed_key, *typed_value, flow);
-  }
-
- private:
-  void take(const K* key, const PlainOf<V>* value, Flow& flow) {
-    if (flow.has_key_bytes) {
-      this->update(flow.key_bytes.view_or_empty(), {.value = {}, .typed = value}, flow);
-      return;
-    }
-    key_scratch_.clear();
-    append_bytes(*key, key_scratch_);
-    this->update(key_scratch_, {.value = {}, .typed = value}, flow);
-  }
-
-  TaskContext& task_context_;
-  std::string key_scratch_;
 };
 
 template <class K, class V>
 using CountNode = AggregateNode<CountCore, K, V, std::int64_t>;
 
 template <class K, class V, class F>
-class ReduceNode final : public AggregateNode<ReduceCore, K, V, ReducedTo<F, PlainOf<V>>> {
+class ReduceNode final : public AggregateNode<CombineCore, K, V, ReducedTo<F, PlainOf<V>>> {
   using Value = PlainOf<V>;
-  using Base = AggregateNode<ReduceCore, K, V, ReducedTo<F, Value>>;
+  using Base = AggregateNode<CombineCore, K, V, ReducedTo<F, Value>>;
+  using Step = CombineCore::Step;
 
  public:
-  ReduceNode(StoreCache& cache, TaskContext& task, const F& function)
-      : Base(cache, task), function_(function) {}
+  ReduceNode(const NodeSite& site, StoreCache& cache, bool sends_old_values, const F& function)
+      : Base(site, cache, sends_old_values), function_(function) {}
 
  protected:
-  ReduceCore::Step combine(NullableBytes stored, const AggregateCore::Input& input,
-                           std::string& out) override {
+  Step combine(NullableBytes stored, const StoreOperator::Input& input, const Flow& /*flow*/,
+               std::string& out) override {
     const Value* value = static_cast<const Value*>(input.typed);
     if (value == nullptr) {
-      if (!decode<Value>(input.value, value_, this->task_, "value")) {
-        return ReduceCore::Step::kFailed;
+      if (!decode_own<Value>(input.value, value_, this->site_.task, "value")) {
+        return Step::kFailed;
       }
       value = &*value_;
     }
     if (stored.is_null()) {
       append_bytes(*value, out);
-      return ReduceCore::Step::kStore;
+      return Step::kStore;
     }
-    if (!decode<Value>(stored, stored_, this->task_, "value in store")) {
-      return ReduceCore::Step::kFailed;
+    if (!decode_own<Value>(stored, stored_, this->site_.task, "value in store")) {
+      return Step::kFailed;
     }
     const ReducedTo<F, Value> result(function_(*stored_, *value));
-    return append_bytes(result, out) ? ReduceCore::Step::kStore : ReduceCore::Step::kDelete;
+    return append_bytes(result, out) ? Step::kStore : Step::kDelete;
   }
 
  private:
@@ -175,37 +104,152 @@ class ReduceNode final : public AggregateNode<ReduceCore, K, V, ReducedTo<F, Pla
   std::optional<Value> stored_;
 };
 
-template <class K, class V>
-class CountFactory final : public NodeFactory {
+template <class K, class V, class A, class Init, class F>
+class AggregateByNode final
+    : public AggregateNode<CombineCore, K, V, AggregatedTo<F, PlainOf<K>, PlainOf<V>, A>> {
+  using Key = PlainOf<K>;
+  using Value = PlainOf<V>;
+  using Base = AggregateNode<CombineCore, K, V, AggregatedTo<F, Key, Value, A>>;
+  using Step = CombineCore::Step;
+
  public:
-  explicit CountFactory(std::string store) : store_(std::move(store)) {}
-  std::unique_ptr<Node> make(NodeId self, NodeId parent, Wiring& wiring) const override {
-    auto node = std::make_unique<CountNode<K, V>>(wiring.store(store_), wiring.task());
-    typed_emitter<K, V>(wiring, parent).add(*node, node.get());
-    wiring.set_emitter(self, node->emitter());
-    return node;
+  AggregateByNode(const NodeSite& site, StoreCache& cache, bool sends_old_values, const Init& init,
+                  const F& function)
+      : Base(site, cache, sends_old_values), init_(init), function_(function) {}
+
+ protected:
+  Step combine(NullableBytes stored, const StoreOperator::Input& input, const Flow& /*flow*/,
+               std::string& out) override {
+    TaskContext& task = this->site_.task;
+    const Value* value = static_cast<const Value*>(input.typed);
+    if (value == nullptr) {
+      if (!decode_own<Value>(input.value, value_, task, "value")) {
+        return Step::kFailed;
+      }
+      value = &*value_;
+    }
+    if constexpr (kAggregatorTakesKey<F, Key, Value, A>) {
+      if (!decode_own<Key>(input.key, key_, task, "key")) {
+        return Step::kFailed;
+      }
+    }
+    std::optional<A> aggregate;
+    if (stored.is_null()) {
+      aggregate.emplace(init_());
+    } else if (!decode_own<A>(stored, aggregate, task, "value in store")) {
+      return Step::kFailed;
+    }
+    const AggregatedTo<F, Key, Value, A> result(call_aggregator(
+        function_, key_.has_value() ? &*key_ : nullptr, *value, std::move(*aggregate)));
+    return append_bytes(result, out) ? Step::kStore : Step::kDelete;
   }
 
  private:
-  std::string store_;
+  Init init_;
+  F function_;
+  std::optional<Key> key_;
+  std::optional<Value> value_;
 };
 
-template <class K, class V, class F>
-class ReduceFactory final : public NodeFactory {
+// A re-grouped table: the old half of a change is taken away, the new half added. K, V, A plain.
+template <class K, class V, class A, class Policy>
+class TableAggregateNode final : public TableNode<K, A>, public Receiver<K, Change<V>> {
+  using Base = TableNode<K, A>;
+
  public:
-  ReduceFactory(std::string store, F function)
-      : store_(std::move(store)), function_(std::move(function)) {}
-  std::unique_ptr<Node> make(NodeId self, NodeId parent, Wiring& wiring) const override {
-    auto node =
-        std::make_unique<ReduceNode<K, V, F>>(wiring.store(store_), wiring.task(), function_);
-    typed_emitter<K, V>(wiring, parent).add(*node, node.get());
-    wiring.set_emitter(self, node->emitter());
-    return node;
+  TableAggregateNode(const NodeSite& site, StoreCache& cache, bool sends_old_values,
+                     const Policy& policy)
+      : Base(true, sends_old_values, site, cache, StoreOperator::RawChecks{}), policy_(policy) {}
+
+  RawReceiver* raw_receiver() { return nullptr; }
+
+  void receive(const K* key, const Change<V>& change, Flow& flow) override {
+    if (key == nullptr) {
+      this->drop_null_key(flow);
+      return;
+    }
+    key_ = key;
+    this->update_typed(*key, &change, flow);
+  }
+
+ protected:
+  std::optional<Timestamp> apply(StoreOperator::Entry* entry, NullableBytes stored,
+                                 const StoreOperator::Input& input, const Flow& flow) override {
+    const auto& change = *static_cast<const Change<V>*>(input.typed);
+    std::optional<A> aggregate;
+    if (!stored.is_null() &&
+        !decode_own<A>(stored, aggregate, this->site_.task, "value in store")) {
+      return std::nullopt;
+    }
+    Timestamp timestamp = flow.record.timestamp;
+    if (!stored.is_null() && (change.old_value.has_value() || change.new_value.has_value())) {
+      timestamp = this->later(*entry, stored, flow);
+    }
+    if (change.old_value.has_value() && aggregate.has_value()) {
+      aggregate = policy_.subtract(*key_, *change.old_value, std::move(*aggregate));
+    }
+    if (change.new_value.has_value()) {
+      aggregate = policy_.add(*key_, *change.new_value, std::move(aggregate));
+    }
+    scratch_.clear();
+    const bool is_value = append_bytes(aggregate, scratch_);
+    if (!this->put(entry, is_value ? NullableBytes(ByteView(scratch_)) : NullableBytes(),
+                   is_value ? timestamp : flow.record.timestamp)) {
+      return std::nullopt;
+    }
+    return timestamp;
   }
 
  private:
-  std::string store_;
-  F function_;
+  Policy policy_;
+  const K* key_ = nullptr;
+  std::string scratch_;
+};
+
+struct TableCountPolicy {
+  template <class K, class V>
+  std::optional<std::int64_t> subtract(const K& /*key*/, const V& /*value*/,
+                                       std::int64_t count) const {
+    return count - 1;
+  }
+  template <class K, class V>
+  std::optional<std::int64_t> add(const K& /*key*/, const V& /*value*/,
+                                  std::optional<std::int64_t> count) const {
+    return count.value_or(0) + 1;
+  }
+};
+
+template <class Adder, class Subtractor>
+struct TableReducePolicy {
+  Adder adder;
+  Subtractor subtractor;
+  template <class K, class V>
+  std::optional<V> subtract(const K& /*key*/, const V& value, V&& reduced) {
+    return subtractor(std::as_const(reduced), value);
+  }
+  template <class K, class V>
+  std::optional<V> add(const K& /*key*/, const V& value, std::optional<V>&& reduced) {
+    if (!reduced.has_value()) {
+      return value;
+    }
+    return adder(std::as_const(*reduced), value);
+  }
+};
+
+template <class Init, class Adder, class Subtractor>
+struct TableAggregatePolicy {
+  Init init;
+  Adder adder;
+  Subtractor subtractor;
+  template <class K, class V, class A>
+  std::optional<A> subtract(const K& key, const V& value, A&& aggregate) {
+    return call_aggregator(subtractor, &key, value, std::forward<A>(aggregate));
+  }
+  template <class K, class V, class A>
+  std::optional<A> add(const K& key, const V& value, std::optional<A>&& aggregate) {
+    return call_aggregator(adder, &key, value,
+                           aggregate.has_value() ? std::move(*aggregate) : A(init()));
+  }
 };
 
 }  // namespace weir::internal

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/operators/error_policies.h>
 #include <weir/operators/internal/traits.h>
 #include <weir/operators/record_context.h>
 #include <weir/runtime/metrics.h>
@@ -22,6 +23,8 @@ class KeyValueStore;
 
 namespace weir::internal {
 
+class DynamicSinks;
+class ProcessorHost;
 class SinkBuffer;
 class StoreCache;
 
@@ -32,11 +35,14 @@ struct Flow {
   // sinks then need not serialise it again. Meaningful only if has_key_bytes.
   NullableBytes key_bytes;
   bool has_key_bytes = false;
+  // The record as the task read it; null when a result leaves its cache and in punctuators.
+  const RecordView* source = nullptr;
 };
 
 enum class DropReason : std::uint8_t {
   kNullKey,    // an operator that needs a key met none
   kNullValue,  // a null value where the type has no null
+  kError,      // ErrorResponse::kContinue
   kCount,
 };
 
@@ -44,7 +50,10 @@ enum class DropReason : std::uint8_t {
 // tried again.
 enum class FailureKind : std::uint8_t { kRecord, kInfrastructure };
 
-// What a task's nodes share: the first error, and counters.
+// Where an error of a record arose: each has its policy.
+enum class ErrorStage : std::uint8_t { kDeserialization, kProcessing, kProduction };
+
+// What a task's nodes share: the first error, error policies, counters.
 class TaskContext {
  public:
   // Remembers the first error; the task stops behind the record that caused it.
@@ -58,12 +67,61 @@ class TaskContext {
   std::uint64_t dropped() const { return dropped_.value(); }
   const Counter& dropped_counter() const { return dropped_; }
 
+  // `dead_letters` is null without a dead-letter topic.
+  void set_error_policies(const ErrorPolicies& policies, SinkBuffer* dead_letters) {
+    policies_ = policies;
+    dead_letters_ = dead_letters;
+  }
+  ErrorResponse response(ErrorStage stage) const;
+  // A record could not be read, processed or written. Writes the dead letter; then the record is
+  // skipped and counted, or fail() was called.
+  void reject(ErrorStage stage, Error error, const Flow& flow);
+  // The same for the exception that is being handled, thrown by a function of node `name`. Throws
+  // it again when the task has failed: it goes on to the task.
+  void function_threw(ErrorStage stage, std::string_view name, const Flow& flow);
+
  private:
+  void write_dead_letter(const Error& error, const Flow& flow, std::string_view exception);
+  void follow_policy(ErrorStage stage, Error error, const Flow& flow);
+
   Counter dropped_;  // first: it fills a cache line
   Status status_;
+  ErrorPolicies policies_;
+  SinkBuffer* dead_letters_ = nullptr;
+  bool writing_dead_letter_ = false;
   bool failed_ = false;
   FailureKind kind_ = FailureKind::kRecord;
   bool warned_[static_cast<std::size_t>(DropReason::kCount)] = {};
+};
+
+// The flow is now about this record of a source.
+inline void begin_record(const RecordView& record, Flow& flow) {
+  flow.source = &record;
+  flow.record.timestamp = record.timestamp;
+  flow.record.offset = record.offset;
+  flow.record.headers = record.headers;
+  if (record.timestamp > flow.record.stream_time) {
+    flow.record.stream_time = record.timestamp;
+  }
+}
+
+// What a node knows of itself.
+struct NodeSite {
+  TaskContext& task;
+  std::string_view name;  // in describe()
+
+  // Runs `body`, which calls a user's function and forwards its results. False: the function threw
+  // and the record is skipped from here on; what was forwarded before stays.
+  template <class Body>
+  bool guard(const Flow& flow, Body&& body, ErrorStage stage = ErrorStage::kProcessing) const {
+    try {
+      body();
+      return true;
+    } catch (...) {
+      task.function_threw(stage, name, flow);
+      return false;
+    }
+  }
 };
 
 // Takes records of one type.
@@ -104,9 +162,14 @@ class Emitter final : public EmitterBase {
       receiver->receive(key, value, flow);
     }
   }
+  // To one of them, as the plan numbers the node's children.
+  void forward_to(std::size_t child, const K* key, const V& value, Flow& flow) const {
+    receivers_[child]->receive(key, value, flow);
+  }
   // The only receiver, if it takes raw records; else null.
   RawReceiver* raw() const { return receivers_.size() == 1 ? raw_ : nullptr; }
   bool empty() const { return receivers_.empty(); }
+  std::size_t size() const { return receivers_.size(); }
 
  private:
   std::vector<Receiver<K, V>*> receivers_;
@@ -139,22 +202,45 @@ class Wiring {
   virtual EmitterBase& emitter(NodeId id) = 0;
   virtual void set_emitter(NodeId id, EmitterBase& emitter) = 0;
   virtual SinkBuffer& sink(std::string_view topic) = 0;
+  // Topics that are chosen record by record.
+  virtual DynamicSinks& dynamic_sinks() = 0;
   virtual StoreCache& store(std::string_view name) = 0;
   virtual void set_source(NodeId id, SourceEntry& entry) = 0;
+  // For processors: clock, punctuators, commit requests.
+  virtual ProcessorHost& processor_host() = 0;
+};
+
+// The plan's view of the node that is to be made. Borrows from the plan.
+struct NodeSlot {
+  NodeId id = 0;
+  std::string_view name;
+  std::span<const NodeId> parents;  // empty for sources
+  std::span<const std::string> child_names;
+  std::span<const std::string> stores;
+  // Something behind this node asks for the old values of a table's changes.
+  bool sends_old_values = false;
 };
 
 // Makes one node of a task. Immutable; shared by all tasks.
 class NodeFactory {
  public:
   virtual ~NodeFactory() = default;
-  // `self`, `parent`: ids in the plan; sources have no parent. Null when the node needs no object
-  // of its own (then it has set its emitter to its parent's).
-  virtual std::unique_ptr<Node> make(NodeId self, NodeId parent, Wiring& wiring) const = 0;
+  // Null when the node needs no object of its own (then it has set its emitter to its parent's).
+  virtual std::unique_ptr<Node> make(const NodeSlot& slot, Wiring& wiring) const = 0;
 };
 
 template <class K, class V>
 Emitter<K, V>& typed_emitter(Wiring& wiring, NodeId id) {
   return static_cast<Emitter<K, V>&>(wiring.emitter(id));
+}
+
+// Puts the receiver behind all parents of its node.
+template <class K, class V>
+void attach(const NodeSlot& slot, Wiring& wiring, Receiver<K, V>& receiver,
+            RawReceiver* raw = nullptr) {
+  for (const NodeId parent : slot.parents) {
+    typed_emitter<K, V>(wiring, parent).add(receiver, raw);
+  }
 }
 
 }  // namespace weir::internal

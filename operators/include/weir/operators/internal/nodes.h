@@ -1,13 +1,15 @@
 #pragma once
 
 #include <weir/operators/internal/flow.h>
-#include <weir/operators/internal/sink_buffer.h>
 #include <weir/operators/internal/traits.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 // The stateless typed nodes. Each holds the user's function by value.
 
@@ -23,21 +25,31 @@ class EmittingNode : public Node {
   Emitter<K, V> emitter_;
 };
 
-// Reads bytes; false when they are none (the task then fails) or the record was dropped.
+// Reads bytes; an error when they are no value of the type. Null is a value of an optional only.
 template <class T>
-bool decode(NullableBytes bytes, std::optional<T>& out, TaskContext& task, const char* what) {
+Status decode_to(NullableBytes bytes, std::optional<T>& out) {
   if constexpr (kIsOptional<T>) {
     if (bytes.is_null()) {
       out.emplace(std::nullopt);
-      return true;
+      return {};
     }
   }
   Result<PlainOf<T>> value = Serde<PlainOf<T>>::read(bytes.view());
   if (!value.ok()) {
-    task.fail(std::move(value).error().with_context(what));
-    return false;
+    return std::move(value).error();
   }
   out.emplace(std::move(value).value());
+  return {};
+}
+
+// Reads what the application itself has written; the task fails when it cannot be read.
+template <class T>
+bool decode_own(NullableBytes bytes, std::optional<T>& out, TaskContext& task, const char* what) {
+  Status read = decode_to(bytes, out);
+  if (!read.ok()) {
+    task.fail(std::move(read).error().with_context(what));
+    return false;
+  }
   return true;
 }
 
@@ -59,27 +71,30 @@ class SourceNode final : public EmittingNode<K, V>, public SourceEntry {
 
  private:
   void consume_one(const RecordView& record, Flow& flow) {
-    flow.record.timestamp = record.timestamp;
-    flow.record.offset = record.offset;
-    flow.record.headers = record.headers;
-    if (record.timestamp > flow.record.stream_time) {
-      flow.record.stream_time = record.timestamp;
-    }
+    begin_record(record, flow);
     flow.key_bytes = record.key;
-    if (!kIsOptional<V> && record.value.is_null()) {
+    // Key, then value, as Kafka reads them: bad bytes are rejected before nulls are looked at.
+    const bool has_key = kIsOptional<K> || !record.key.is_null();
+    const bool has_value = kIsOptional<V> || !record.value.is_null();
+    if ((has_key && !read(record.key, key_, "key", flow)) ||
+        (has_value && !read(record.value, value_, "value", flow))) {
+      return;
+    }
+    if (!has_value) {
       task_.drop(DropReason::kNullValue, flow);
       return;
     }
-    if (!decode(record.value, value_, task_, "value")) {
-      return;
+    this->emitter_.forward(has_key ? &*key_ : nullptr, *value_, flow);
+  }
+
+  template <class T>
+  bool read(NullableBytes bytes, std::optional<T>& out, const char* what, const Flow& flow) {
+    Status done = decode_to(bytes, out);
+    if (!done.ok()) {
+      task_.reject(ErrorStage::kDeserialization, std::move(done).error().with_context(what), flow);
+      return false;
     }
-    if (!kIsOptional<K> && record.key.is_null()) {
-      this->emitter_.forward(nullptr, *value_, flow);
-      return;
-    }
-    if (decode(record.key, key_, task_, "key")) {
-      this->emitter_.forward(&*key_, *value_, flow);
-    }
+    return true;
   }
 
   TaskContext& task_;
@@ -114,44 +129,76 @@ class NewKeyScope {
   bool saved_;
 };
 
-template <class K, class V, class F>
-class FilterNode final : public EmittingNode<K, V>, public Receiver<K, V> {
- public:
-  FilterNode(TaskContext& task, const F& function, bool keep)
-      : task_(task), function_(function), keep_(keep) {}
+// Forwards an element of a range, converted where its type is another.
+template <class T, class Element, class Forward>
+void forward_as(Element&& element, Forward&& forward) {
+  if constexpr (std::is_same_v<std::remove_cvref_t<Element>, T>) {
+    forward(element);
+  } else {
+    const T owned(std::forward<Element>(element));
+    forward(owned);
+  }
+}
 
-  void receive(const K* key, const V& value, Flow& flow) override {
-    if (lacks_key<F, K, V>(key, task_, flow)) {
-      return;
+// The nodes that call one user's function for each record: K and V come in, KOut and VOut go out.
+// Self::apply(key, value, flow) calls it and forwards.
+template <class Self, class K, class V, class KOut, class VOut, class F>
+class FunctionNode : public EmittingNode<KOut, VOut>, public Receiver<K, V> {
+ public:
+  FunctionNode(const NodeSite& site, const F& function) : site_(site), function_(function) {}
+
+  void receive(const K* key, const V& value, Flow& flow) final {
+    if (!lacks_key<F, K, V>(key, site_.task, flow)) {
+      site_.guard(flow, [&] { static_cast<Self*>(this)->apply(key, value, flow); });
     }
-    if (static_cast<bool>(call(function_, key, value, flow.record)) == keep_) {
+  }
+
+ protected:
+  decltype(auto) call_function(const K* key, const V& value, const Flow& flow) {
+    return call(function_, key, value, flow.record);
+  }
+
+ private:
+  NodeSite site_;
+  F function_;
+};
+
+template <class K, class V, class F, bool kKeep>
+class FilterNode final : public FunctionNode<FilterNode<K, V, F, kKeep>, K, V, K, V, F> {
+ public:
+  using FunctionNode<FilterNode<K, V, F, kKeep>, K, V, K, V, F>::FunctionNode;
+
+ public:
+  void apply(const K* key, const V& value, Flow& flow) {
+    if (static_cast<bool>(this->call_function(key, value, flow)) == kKeep) {
       this->emitter_.forward(key, value, flow);
     }
   }
-
- private:
-  TaskContext& task_;
-  F function_;
-  bool keep_;
 };
 
 template <class K, class V, class F>
-class MapValuesNode final : public EmittingNode<K, Owned<ResultOf<F, K, V>>>,
-                            public Receiver<K, V> {
+class PeekNode final : public FunctionNode<PeekNode<K, V, F>, K, V, K, V, F> {
  public:
-  MapValuesNode(TaskContext& task, const F& function) : task_(task), function_(function) {}
+  using FunctionNode<PeekNode<K, V, F>, K, V, K, V, F>::FunctionNode;
 
-  void receive(const K* key, const V& value, Flow& flow) override {
-    if (lacks_key<F, K, V>(key, task_, flow)) {
-      return;
-    }
-    const Owned<ResultOf<F, K, V>> result(call(function_, key, value, flow.record));
+ public:
+  void apply(const K* key, const V& value, Flow& flow) {
+    this->call_function(key, value, flow);
+    this->emitter_.forward(key, value, flow);
+  }
+};
+
+template <class K, class V, class F>
+class MapValuesNode final
+    : public FunctionNode<MapValuesNode<K, V, F>, K, V, K, Owned<ResultOf<F, K, V>>, F> {
+ public:
+  using FunctionNode<MapValuesNode<K, V, F>, K, V, K, Owned<ResultOf<F, K, V>>, F>::FunctionNode;
+
+ public:
+  void apply(const K* key, const V& value, Flow& flow) {
+    const Owned<ResultOf<F, K, V>> result(this->call_function(key, value, flow));
     this->emitter_.forward(key, result, flow);
   }
-
- private:
-  TaskContext& task_;
-  F function_;
 };
 
 template <class F, class K, class V>
@@ -160,107 +207,130 @@ template <class F, class K, class V>
 using MappedValue = Owned<decltype(std::declval<ResultOf<F, K, V>>().second)>;
 
 template <class K, class V, class F>
-class MapNode final : public EmittingNode<MappedKey<F, K, V>, MappedValue<F, K, V>>,
-                      public Receiver<K, V> {
- public:
-  MapNode(TaskContext& task, const F& function) : task_(task), function_(function) {}
+class MapNode final
+    : public FunctionNode<MapNode<K, V, F>, K, V, MappedKey<F, K, V>, MappedValue<F, K, V>, F> {
+  using KeyOut = MappedKey<F, K, V>;
+  using ValueOut = MappedValue<F, K, V>;
 
-  void receive(const K* key, const V& value, Flow& flow) override {
-    if (lacks_key<F, K, V>(key, task_, flow)) {
-      return;
-    }
-    auto result = call(function_, key, value, flow.record);
-    const MappedKey<F, K, V> new_key(std::move(result.first));
-    const MappedValue<F, K, V> new_value(std::move(result.second));
+ public:
+  using FunctionNode<MapNode<K, V, F>, K, V, KeyOut, ValueOut, F>::FunctionNode;
+
+ public:
+  void apply(const K* key, const V& value, Flow& flow) {
+    auto result = this->call_function(key, value, flow);
+    const KeyOut new_key(std::move(result.first));
+    const ValueOut new_value(std::move(result.second));
     const NewKeyScope scope(flow);
     this->emitter_.forward(&new_key, new_value, flow);
   }
-
- private:
-  TaskContext& task_;
-  F function_;
 };
 
 template <class F, class K, class V>
 using RangeElement = Owned<std::ranges::range_reference_t<std::remove_cvref_t<ResultOf<F, K, V>>>>;
+template <class F, class K, class V>
+using FlatMappedKey = Owned<decltype(std::declval<RangeElement<F, K, V>>().first)>;
+template <class F, class K, class V>
+using FlatMappedValue = Owned<decltype(std::declval<RangeElement<F, K, V>>().second)>;
 
 template <class K, class V, class F>
-class FlatMapValuesNode final : public EmittingNode<K, RangeElement<F, K, V>>,
-                                public Receiver<K, V> {
+class FlatMapValuesNode final
+    : public FunctionNode<FlatMapValuesNode<K, V, F>, K, V, K, RangeElement<F, K, V>, F> {
  public:
-  FlatMapValuesNode(TaskContext& task, const F& function) : task_(task), function_(function) {}
+  using FunctionNode<FlatMapValuesNode<K, V, F>, K, V, K, RangeElement<F, K, V>, F>::FunctionNode;
 
-  void receive(const K* key, const V& value, Flow& flow) override {
-    if (lacks_key<F, K, V>(key, task_, flow)) {
-      return;
-    }
-    using Element = RangeElement<F, K, V>;
-    auto&& range = call(function_, key, value, flow.record);
+ public:
+  void apply(const K* key, const V& value, Flow& flow) {
+    auto&& range = this->call_function(key, value, flow);
     for (auto&& element : range) {
-      if constexpr (std::is_same_v<std::remove_cvref_t<decltype(element)>, Element>) {
-        this->emitter_.forward(key, element, flow);
-      } else {
-        const Element owned(element);
-        this->emitter_.forward(key, owned, flow);
-      }
+      forward_as<RangeElement<F, K, V>>(
+          element, [&](const auto& owned) { this->emitter_.forward(key, owned, flow); });
     }
   }
-
- private:
-  TaskContext& task_;
-  F function_;
 };
 
-// group_by: a new key, the value stays.
 template <class K, class V, class F>
-class SelectKeyNode final : public EmittingNode<Owned<ResultOf<F, K, V>>, V>,
-                            public Receiver<K, V> {
- public:
-  SelectKeyNode(TaskContext& task, const F& function) : task_(task), function_(function) {}
+class FlatMapNode final : public FunctionNode<FlatMapNode<K, V, F>, K, V, FlatMappedKey<F, K, V>,
+                                              FlatMappedValue<F, K, V>, F> {
+  using KeyOut = FlatMappedKey<F, K, V>;
+  using ValueOut = FlatMappedValue<F, K, V>;
 
-  void receive(const K* key, const V& value, Flow& flow) override {
-    if (lacks_key<F, K, V>(key, task_, flow)) {
-      return;
+ public:
+  using FunctionNode<FlatMapNode<K, V, F>, K, V, KeyOut, ValueOut, F>::FunctionNode;
+
+ public:
+  void apply(const K* key, const V& value, Flow& flow) {
+    auto&& range = this->call_function(key, value, flow);
+    const NewKeyScope scope(flow);
+    for (auto&& [first, second] : range) {
+      forward_as<KeyOut>(first, [&](const auto& new_key) {
+        forward_as<ValueOut>(second, [&](const auto& new_value) {
+          this->emitter_.forward(&new_key, new_value, flow);
+        });
+      });
     }
-    const Owned<ResultOf<F, K, V>> new_key(call(function_, key, value, flow.record));
+  }
+};
+
+// A new key, the value stays: select_key and group_by.
+template <class K, class V, class F>
+class SelectKeyNode final
+    : public FunctionNode<SelectKeyNode<K, V, F>, K, V, Owned<ResultOf<F, K, V>>, V, F> {
+ public:
+  using FunctionNode<SelectKeyNode<K, V, F>, K, V, Owned<ResultOf<F, K, V>>, V, F>::FunctionNode;
+
+ public:
+  void apply(const K* key, const V& value, Flow& flow) {
+    const Owned<ResultOf<F, K, V>> new_key(this->call_function(key, value, flow));
     const NewKeyScope scope(flow);
     this->emitter_.forward(&new_key, value, flow);
   }
-
- private:
-  TaskContext& task_;
-  F function_;
 };
 
-// Serialises into the topic's buffer. With `drop_null_keys` it is the filter of a repartition too:
-// such records go without metric or log (Kafka's repartition filter).
-template <class K, class V>
-class SinkNode final : public Node, public Receiver<K, V> {
+// The end of a stream.
+template <class K, class V, class F>
+class ForEachNode final : public FunctionNode<ForEachNode<K, V, F>, K, V, K, V, F> {
  public:
-  SinkNode(SinkBuffer& buffer, bool drop_null_keys)
-      : buffer_(buffer), drop_null_keys_(drop_null_keys) {}
+  using FunctionNode<ForEachNode<K, V, F>, K, V, K, V, F>::FunctionNode;
+
+ public:
+  void apply(const K* key, const V& value, Flow& flow) { this->call_function(key, value, flow); }
+};
+
+// Where several streams meet.
+template <class K, class V>
+class MergeNode final : public EmittingNode<K, V>, public Receiver<K, V> {
+ public:
+  void receive(const K* key, const V& value, Flow& flow) override {
+    this->emitter_.forward(key, value, flow);
+  }
+};
+
+// Sends each record to the branch of the first predicate that is true (streams-features BR-1). The
+// branches are the node's children in the plan; one behind the last predicate is the default.
+template <class K, class V>
+using BranchPredicate = std::function<bool(const K* key, const V& value, const Flow& flow)>;
+
+template <class K, class V>
+class BranchNode final : public EmittingNode<K, V>, public Receiver<K, V> {
+ public:
+  BranchNode(const NodeSite& site, std::vector<BranchPredicate<K, V>> predicates)
+      : site_(site), predicates_(std::move(predicates)) {}
 
   void receive(const K* key, const V& value, Flow& flow) override {
-    if (drop_null_keys_ && is_null_key(key)) {
-      return;
-    }
-    std::string& out = buffer_.bytes();
-    SinkMark mark{.begin = out.size()};
-    if (is_null_key(key)) {
-      mark.key_is_null = true;
-    } else if (flow.has_key_bytes) {
-      out.append(flow.key_bytes.view_or_empty());
-    } else {
-      append_bytes(*key, out);
-    }
-    mark.key_end = out.size();
-    mark.value_is_null = !append_bytes(value, out);
-    buffer_.add(mark, flow.record.timestamp, flow.record.headers);
+    site_.guard(flow, [&] {
+      std::size_t branch = 0;
+      while (branch < predicates_.size() && !predicates_[branch](key, value, flow)) {
+        ++branch;
+      }
+      if (branch < this->emitter_.size()) {
+        this->emitter_.forward_to(branch, key, value, flow);
+      }
+    });
   }
 
  private:
-  SinkBuffer& buffer_;
-  bool drop_null_keys_;
+  NodeSite site_;
+  std::vector<BranchPredicate<K, V>> predicates_;
 };
 
 // ---- factories -------------------------------------------------------------------------------
@@ -268,69 +338,72 @@ class SinkNode final : public Node, public Receiver<K, V> {
 template <class K, class V>
 class SourceFactory final : public NodeFactory {
  public:
-  std::unique_ptr<Node> make(NodeId self, NodeId /*parent*/, Wiring& wiring) const override {
+  std::unique_ptr<Node> make(const NodeSlot& slot, Wiring& wiring) const override {
     auto node = std::make_unique<SourceNode<K, V>>(wiring.task());
-    wiring.set_emitter(self, node->emitter());
-    wiring.set_source(self, *node);
+    wiring.set_emitter(slot.id, node->emitter());
+    wiring.set_source(slot.id, *node);
     return node;
   }
 };
 
-// A node that only exists in the plan (a repartition's filter, to_stream).
+// A node that only exists in the plan: the filter of a repartition, which its sink does.
 class PassFactory final : public NodeFactory {
  public:
-  std::unique_ptr<Node> make(NodeId self, NodeId parent, Wiring& wiring) const override {
-    wiring.set_emitter(self, wiring.emitter(parent));
+  std::unique_ptr<Node> make(const NodeSlot& slot, Wiring& wiring) const override {
+    wiring.set_emitter(slot.id, wiring.emitter(slot.parents.front()));
     return nullptr;
   }
 };
 
+// Merges, and the ends of a branch.
 template <class K, class V>
-class SinkFactory final : public NodeFactory {
+class MergeFactory final : public NodeFactory {
  public:
-  SinkFactory(std::string topic, bool drop_null_keys)
-      : topic_(std::move(topic)), drop_null_keys_(drop_null_keys) {}
-  std::unique_ptr<Node> make(NodeId /*self*/, NodeId parent, Wiring& wiring) const override {
-    auto node = std::make_unique<SinkNode<K, V>>(wiring.sink(topic_), drop_null_keys_);
-    typed_emitter<K, V>(wiring, parent).add(*node, nullptr);
+  std::unique_ptr<Node> make(const NodeSlot& slot, Wiring& wiring) const override {
+    auto node = std::make_unique<MergeNode<K, V>>();
+    attach<K, V>(slot, wiring, *node);
+    wiring.set_emitter(slot.id, node->emitter());
     return node;
   }
-
- private:
-  std::string topic_;
-  bool drop_null_keys_;
 };
 
-// Nodes made from the task and one function.
-template <class NodeType, class K, class V, class F>
+// Nodes made from copies of `arguments`; K, V: what comes in.
+template <class NodeType, class K, class V, class... Arguments>
 class FunctionFactory final : public NodeFactory {
  public:
-  explicit FunctionFactory(F function) : function_(std::move(function)) {}
-  std::unique_ptr<Node> make(NodeId self, NodeId parent, Wiring& wiring) const override {
-    auto node = std::make_unique<NodeType>(wiring.task(), function_);
-    typed_emitter<K, V>(wiring, parent).add(*node, nullptr);
-    wiring.set_emitter(self, node->emitter());
+  explicit FunctionFactory(Arguments... arguments) : arguments_(std::move(arguments)...) {}
+  std::unique_ptr<Node> make(const NodeSlot& slot, Wiring& wiring) const override {
+    auto node = std::apply(
+        [&](const Arguments&... arguments) {
+          return std::make_unique<NodeType>(NodeSite{wiring.task(), slot.name}, arguments...);
+        },
+        arguments_);
+    attach<K, V>(slot, wiring, *node);
+    wiring.set_emitter(slot.id, node->emitter());
     return node;
   }
 
  private:
-  F function_;
+  std::tuple<Arguments...> arguments_;
 };
 
-template <class K, class V, class F>
-class FilterFactory final : public NodeFactory {
+// The branches' predicates are complete when the plan is built, so they are shared with the
+// builder.
+template <class K, class V>
+class BranchFactory final : public NodeFactory {
  public:
-  FilterFactory(F function, bool keep) : function_(std::move(function)), keep_(keep) {}
-  std::unique_ptr<Node> make(NodeId self, NodeId parent, Wiring& wiring) const override {
-    auto node = std::make_unique<FilterNode<K, V, F>>(wiring.task(), function_, keep_);
-    typed_emitter<K, V>(wiring, parent).add(*node, nullptr);
-    wiring.set_emitter(self, node->emitter());
+  explicit BranchFactory(std::shared_ptr<const std::vector<BranchPredicate<K, V>>> predicates)
+      : predicates_(std::move(predicates)) {}
+  std::unique_ptr<Node> make(const NodeSlot& slot, Wiring& wiring) const override {
+    auto node =
+        std::make_unique<BranchNode<K, V>>(NodeSite{wiring.task(), slot.name}, *predicates_);
+    attach<K, V>(slot, wiring, *node);
+    wiring.set_emitter(slot.id, node->emitter());
     return node;
   }
 
  private:
-  F function_;
-  bool keep_;
+  std::shared_ptr<const std::vector<BranchPredicate<K, V>>> predicates_;
 };
 
 }  // namespace weir::internal

@@ -4,11 +4,11 @@
 #include <weir/runtime/result.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 #include <vector>
 
 namespace weir::internal {
@@ -27,6 +27,9 @@ TypeInfo type_info() {
   return {&kTypeTag<T>, Serde<PlainOf<T>>::kName};
 }
 
+// The type's name without namespaces; "function" for a lambda and the like.
+std::string unqualified_type_name(const std::type_info& type);
+
 using FactoryPtr = std::shared_ptr<const NodeFactory>;
 using GroupId = std::uint32_t;
 
@@ -34,6 +37,13 @@ struct StoreDeclaration {
   std::string_view name;  // empty: generated
   TypeInfo key;
   TypeInfo value;
+};
+
+struct SourceDeclaration {
+  std::vector<std::string> topics;
+  TypeInfo key;
+  TypeInfo value;
+  FactoryPtr factory;
 };
 
 // The two ends of a repartition topic.
@@ -55,24 +65,46 @@ class PlanBuilder {
   PlanBuilder& operator=(const PlanBuilder&) = delete;
 
   // A topic that is read already: the same node again.
-  NodeId add_source(std::vector<std::string> topics, TypeInfo key, TypeInfo value,
-                    FactoryPtr factory);
+  NodeId add_source(SourceDeclaration source);
   // `prefix`: "KSTREAM-MAP-" and so on.
-  NodeId add_processor(std::string_view prefix, NodeId parent, FactoryPtr factory);
+  NodeId add_processor(std::string_view prefix, std::vector<NodeId> parents, FactoryPtr factory);
   NodeId add_sink(std::string_view topic, NodeId parent, FactoryPtr factory);
+  // Topics chosen by record; `chooser` is what describe() calls it.
+  NodeId add_dynamic_sink(std::string chooser, NodeId parent, FactoryPtr factory);
   // `name` empty: generated. `partitions` 0: follows from the sources. Returns the new source.
   NodeId add_repartition(std::string_view name, std::int32_t partitions, NodeId parent,
                          const RepartitionFactories& factories);
+  // `name` empty: generated. Its branches are its children, in order; `branch` empty: `number`.
+  NodeId add_split(std::string_view name, NodeId parent, FactoryPtr factory);
+  NodeId add_branch(NodeId split, std::string_view branch, std::size_t number, FactoryPtr factory);
+
+  // A processor's store; made here unless another operator has it already.
+  void connect_store(NodeId node, const StoreDeclaration& store);
 
   // `owns_node`: the parent is the node of group_by and takes the group's name.
   GroupId add_group(NodeId parent, bool key_changed, bool owns_node);
   void name_group(GroupId group, std::string_view name);
-  // Store, repartition (if the group's key was changed) and operator. `make` gets the store's name.
+  // Store, repartition (if the group's key was changed) and operator.
   NodeId add_aggregation(GroupId group, bool is_reduce, const StoreDeclaration& store,
-                         const RepartitionFactories& repartition,
-                         const std::function<FactoryPtr(std::string store)>& make);
+                         const RepartitionFactories& repartition, FactoryPtr factory);
+
+  // A source and the table of its records. A table whose store has no name is kept in a store only
+  // when something asks for its old values.
+  NodeId add_table_source(SourceDeclaration source, const StoreDeclaration& store,
+                          FactoryPtr factory);
+  // The table of a stream's records, repartitioned if the key was changed.
+  NodeId add_to_table(NodeId parent, bool key_changed, const StoreDeclaration& store,
+                      const RepartitionFactories& repartition, FactoryPtr factory);
+  // An operator of a table; results are kept if `store` has a name.
+  NodeId add_table_processor(std::string_view prefix, NodeId parent, const StoreDeclaration& store,
+                             FactoryPtr factory);
+  // group_by of a table: always repartitioned (REP-3).
+  GroupId add_table_group(NodeId parent, FactoryPtr factory);
+  NodeId add_table_aggregation(GroupId group, bool is_reduce, const StoreDeclaration& store,
+                               const RepartitionFactories& repartition, FactoryPtr factory);
 
   void rename(NodeId node, std::string_view name);
+  void mistake(std::string text);
   std::shared_ptr<const Plan> build();
 
  private:
@@ -85,9 +117,16 @@ class PlanBuilder {
   };
 
   std::string next_name(std::string_view prefix);
-  NodeId add_node(NodeId parent, std::string name, FactoryPtr factory);
-  void mistake(std::string text);
+  NodeId add_node(std::vector<NodeId> parents, std::string name, FactoryPtr factory);
+  NodeId add_internal_source(std::string name, const std::string& topic, FactoryPtr factory);
+  NodeId add_internal_sink(std::string name, const std::string& topic, NodeId parent,
+                           const RepartitionFactories& factories);
   void check_name(std::string_view what, std::string_view name);
+  std::string store_name(const StoreDeclaration& store, std::string_view prefix);
+  void add_store(NodeId node, const std::string& name, const StoreDeclaration& store,
+                 bool generated);
+  void require_old_values(NodeId node);
+  void declare_repartition(const std::string& topic, bool generated, std::int32_t partitions);
   // Takes the three numbers of REP-4.
   NodeId add_repartition_nodes(std::string_view name, bool generated, std::int32_t partitions,
                                NodeId parent, const RepartitionFactories& factories);
@@ -98,6 +137,12 @@ class PlanBuilder {
   std::uint32_t counter_ = 0;
   std::vector<Group> groups_;
   std::vector<std::string> mistakes_;
+};
+
+// What a handle of the DSL points to. Handles may outlive the builder object.
+struct Handle {
+  std::shared_ptr<PlanBuilder> plan;
+  NodeId node = 0;
 };
 
 }  // namespace weir::internal

@@ -5,6 +5,8 @@
 #include <weir/runtime/record.h>
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,11 +28,15 @@ struct SinkMark {
 //            partition from flush to flush and then move on.
 // Order:     records of one partition keep the order of add(), whichever node added them.
 // Bounds:    flushed when a partition has `records_max` records or the arena `kBytesMax` bytes.
+// Errors:    a record that the log refuses for what it is follows the production policy if it was
+// sent
+//            alone, as those of `kAloneBytes` and more are under kContinue; else the task fails.
 // Threading: confined to the task.
 class SinkBuffer {
  public:
   static constexpr std::size_t kRecordsMax = 256;
   static constexpr std::size_t kBytesMax = 256U << 10U;
+  static constexpr std::size_t kAloneBytes = 1U << 10U;
 
   // Borrows all. `records_max` at most kRecordsMax.
   SinkBuffer(RecordSink& sink, SinkTopicInfo info, TaskContext& task,
@@ -38,7 +44,12 @@ class SinkBuffer {
 
   // The arena: append the key, then the value, then call add().
   std::string& bytes() { return bytes_; }
-  void add(const SinkMark& mark, Timestamp timestamp, HeadersView headers);
+  // The record of `flow`: its timestamp and headers.
+  void add(const SinkMark& mark, const Flow& flow) {
+    add(mark, flow.record.timestamp, flow.record.headers, flow);
+  }
+  // With headers of its own; `flow` is what an error is about.
+  void add(const SinkMark& mark, Timestamp timestamp, HeadersView headers, const Flow& flow);
   // Hands everything to the sink. An error makes the task fail.
   void flush();
   // Forgets what was not handed over.
@@ -58,7 +69,8 @@ class SinkBuffer {
     bool value_is_null;
   };
   std::uint32_t choose_partition(const SinkMark& mark);
-  void send(std::uint32_t partition, std::span<const RecordRef> records);
+  void send(std::uint32_t partition, std::span<const RecordRef> records, const Flow* flow);
+  void flush(const Flow* flow);
 
   RecordSink& sink_;
   SinkTopicInfo info_;
@@ -71,6 +83,28 @@ class SinkBuffer {
   std::vector<std::uint32_t> starts_;
   std::uint32_t keyless_partition_ = 0;
   std::uint64_t sent_ = 0;
+};
+
+// Buffers of topics that are chosen record by record, opened when they are first written to.
+//
+// Bounds:    kTopicsMax topics; a record for one more is rejected.
+// Threading: confined to the task.
+class DynamicSinks {
+ public:
+  static constexpr std::size_t kTopicsMax = 1000;
+
+  DynamicSinks(RecordSink& sink, TaskContext& task, std::size_t records_max)
+      : sink_(sink), task_(task), records_max_(records_max) {}
+
+  // Null when the topic does not exist: the record was rejected (production).
+  SinkBuffer* find_or_open(const std::string& topic, const Flow& flow);
+  void flush();
+
+ private:
+  RecordSink& sink_;
+  TaskContext& task_;
+  std::size_t records_max_;
+  std::map<std::string, std::unique_ptr<SinkBuffer>, std::less<>> buffers_;
 };
 
 }  // namespace weir::internal

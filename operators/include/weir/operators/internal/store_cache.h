@@ -4,8 +4,9 @@
 #include <weir/state/key_value_store.h>
 
 #include <cstddef>
+#include <optional>
+#include <string>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace weir::internal {
 
@@ -30,8 +31,9 @@ class StoreCache {
   class Emission {
    public:
     virtual ~Emission() = default;
-    // Forwards the entry's present value. flow.record: timestamp and headers of the last update.
-    virtual void emit(const Entry& entry, Flow& flow) = 0;
+    // Forwards the entry's present value and, if the cache sends old values, the one that was
+    // forwarded before it. flow.record: timestamp and headers of the last update.
+    virtual void emit(const Entry& entry, NullableBytes old_value, Flow& flow) = 0;
   };
 
   StoreCache(state::KeyValueStore& store, TaskContext& task, CacheBudget& budget);
@@ -42,16 +44,20 @@ class StoreCache {
   state::KeyValueStore& store() { return store_; }
   TaskContext& task() { return task_; }
   // `can_delete`: the operator may delete entries.
-  void set_emission(Emission& emission, bool can_delete) {
+  void set_emission(Emission& emission, bool can_delete, bool sends_old_values) {
     emission_ = &emission;
     can_delete_ = can_delete;
+    sends_old_values_ = sends_old_values;
   }
+  bool sends_old_values() const { return sends_old_values_; }
+  // Whether updated() wants to know what was stored before.
+  bool wants_old_value() const { return sends_old_values_ && budget_.bytes_max == 0; }
 
   // The entry was put: its result leaves now with `timestamp` (no cache), or waits and then leaves
-  // with the entry's.
-  void updated(Entry* entry, Timestamp timestamp, Flow& flow) {
+  // with the entry's. `old_value`: see wants_old_value().
+  void updated(Entry* entry, NullableBytes old_value, Timestamp timestamp, Flow& flow) {
     if (budget_.bytes_max == 0) {
-      emit_now(*entry, timestamp, flow);
+      emit_now(*entry, old_value, timestamp, flow);
       return;
     }
     if (!flow.record.headers.empty() || !headers_.empty()) [[unlikely]] {
@@ -67,7 +73,8 @@ class StoreCache {
   void committed() { emitted_early_.clear(); }
 
  private:
-  void emit_now(const Entry& entry, Timestamp timestamp, Flow& flow);
+  void emit_now(const Entry& entry, NullableBytes old_value, Timestamp timestamp, Flow& flow);
+  NullableBytes forwarded_value(const Entry& entry) const;
   void keep_headers(Entry* entry, HeadersView headers);
   void account(Flow& flow);
   bool is_needless_tombstone(const Entry& entry) const;
@@ -77,12 +84,13 @@ class StoreCache {
   CacheBudget& budget_;
   Emission* emission_ = nullptr;
   bool can_delete_ = false;
+  bool sends_old_values_ = false;
   std::size_t counted_bytes_ = 0;  // our part of budget_.bytes_used
   // Only entries whose last update had headers.
   std::unordered_map<const Entry*, Headers> headers_;
-  // Entries whose value left in an early flush: a later delete must be emitted. Only if
-  // can_delete_.
-  std::unordered_set<const Entry*> emitted_early_;
+  // What left in an early flush, which the committed value does not tell yet. Kept only for those
+  // who ask: deletes and old values.
+  std::unordered_map<const Entry*, std::optional<std::string>> emitted_early_;
 };
 
 }  // namespace weir::internal

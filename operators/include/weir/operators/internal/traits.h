@@ -120,6 +120,10 @@ concept PairLike = requires(const std::remove_cvref_t<T>& pair) {
   pair.second;
 };
 template <class F, class K, class V>
+concept PairRangeFunction =
+    RangeFunction<F, K, V> &&
+    PairLike<std::ranges::range_reference_t<std::remove_cvref_t<ResultOf<F, K, V>>>>;
+template <class F, class K, class V>
 concept PairFunction = RecordFunction<F, K, V> && PairLike<ResultOf<F, K, V>>;
 
 // A reducer combines the stored and the new value into V, or into std::optional<V>, where no value
@@ -131,5 +135,40 @@ concept Reducer =
      std::same_as<Owned<std::invoke_result_t<F&, const V&, const V&>>, std::optional<V>>);
 template <class F, class V>
 using ReducedTo = Owned<std::invoke_result_t<F&, const V&, const V&>>;
+
+// An aggregator takes (value, aggregate) or (key, value, aggregate) and returns the new aggregate,
+// or std::optional of it, where no value deletes the entry. The aggregate is given as an rvalue.
+template <class F, class K, class V, class A>
+inline constexpr bool kAggregatorTakesKey = std::invocable<F&, const K&, const V&, A&&>;
+template <class F, class K, class V, class A>
+decltype(auto) call_aggregator(F& function, const K* key, const V& value, A&& aggregate) {
+  if constexpr (kAggregatorTakesKey<F, K, V, std::remove_cvref_t<A>>) {
+    return function(*key, value, std::forward<A>(aggregate));
+  } else {
+    return function(value, std::forward<A>(aggregate));
+  }
+}
+template <class F, class K, class V, class A>
+using AggregatedTo = Owned<decltype(call_aggregator(std::declval<F&>(), std::declval<const K*>(),
+                                                    std::declval<const V&>(), std::declval<A>()))>;
+template <class F, class K, class V, class A>
+concept Aggregator = std::copy_constructible<F> &&
+                     (kAggregatorTakesKey<F, K, V, A> || std::invocable<F&, const V&, A&&>) &&
+                     (std::same_as<AggregatedTo<F, K, V, A>, A> ||
+                      std::same_as<AggregatedTo<F, K, V, A>, std::optional<A>>);
+template <class F, class A>
+concept Initializer = std::copy_constructible<F> && std::invocable<F&> &&
+                      std::convertible_to<std::invoke_result_t<F&>, A>;
+
+// Re-grouping a table: the function returns a pair, or std::optional of one; halves may be optional
+// too. What is null is left out.
+template <class F, class K, class V>
+using RegroupedPair = PlainOf<std::remove_cvref_t<ResultOf<F, K, V>>>;
+template <class F, class K, class V>
+concept Regrouper = RecordFunction<F, K, V> && PairLike<RegroupedPair<F, K, V>>;
+template <class F, class K, class V>
+using RegroupedKey = PlainOf<Owned<decltype(std::declval<RegroupedPair<F, K, V>>().first)>>;
+template <class F, class K, class V>
+using RegroupedValue = PlainOf<Owned<decltype(std::declval<RegroupedPair<F, K, V>>().second)>>;
 
 }  // namespace weir::internal

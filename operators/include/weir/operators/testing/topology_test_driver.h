@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/operators/error_policies.h>
 #include <weir/operators/topic.h>
 #include <weir/operators/topology.h>
 #include <weir/runtime/clock.h>
@@ -48,6 +49,7 @@ class TopologyTestDriver {
     std::string application_id = "app";
     std::size_t cache_bytes_max = 0;  // statestore.cache.max.bytes
     Timestamp now = 0;                // the wall clock at the start
+    ErrorPolicies errors;
   };
 
   explicit TopologyTestDriver(Topology topology) : TopologyTestDriver(std::move(topology), {}) {}
@@ -110,10 +112,10 @@ class TopologyTestDriver {
   // All entries in byte order of the key.
   std::vector<StoreRow> rows(std::string_view store);
 
-  // Records that operators dropped (null keys and values).
+  // Records that operators dropped: null keys and values, and what the error policies skipped.
   std::uint64_t dropped() const;
   Timestamp now() const;
-  // Moves the wall clock and commits.
+  // Moves the wall clock, runs the punctuators that are due and commits.
   Status advance_wall_clock(Duration by);
 
  private:

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <weir/operators/internal/flow.h>
+#include <weir/operators/internal/store_cache.h>
+#include <weir/runtime/clock.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weir {
+
+// When a punctuator is due (streams-features PUN-1).
+enum class PunctuationType : std::uint8_t {
+  kStreamTime,     // as records move the task's stream time; first as soon as there is a record
+  kWallClockTime,  // by the clock; first one interval from now
+};
+
+namespace internal {
+
+// What a task does for its processors. Threading: confined to the task.
+class ProcessorHost {
+ public:
+  virtual ~ProcessorHost() = default;
+  // `start`: the first time. Returns an id for cancel().
+  virtual std::uint64_t schedule(PunctuationType type, std::int64_t interval_ms,
+                                 std::optional<Timestamp> start,
+                                 std::function<void(Timestamp)> function) = 0;
+  virtual void cancel(std::uint64_t id) = 0;
+  virtual void request_commit() = 0;
+  virtual Timestamp stream_time() const = 0;
+  virtual Timestamp wall_clock_time() const = 0;
+  virtual const std::string& task_id() const = 0;
+  virtual const std::string& application_id() const = 0;
+};
+
+// The byte half of a processor's context: its present record, timers and stores.
+class ProcessorCore {
+ public:
+  ProcessorCore(const NodeSlot& slot, Wiring& wiring);
+
+  std::uint64_t schedule(PunctuationType type, Duration interval, std::optional<Timestamp> start,
+                         std::function<void(Timestamp)> function);
+  ProcessorHost& host() { return host_; }
+  const NodeSite& site() const { return site_; }
+  // The record or punctuation that is worked on; null outside of both.
+  Flow* flow() { return flow_; }
+  // Null when the store was not given to process().
+  state::KeyValueStore* find_store(std::string_view name);
+  // Position of a child in the plan; nullopt (and the task fails) when there is none.
+  std::optional<std::size_t> find_child(std::string_view name);
+  // Time of a write: that of the record or punctuation.
+  Timestamp time() const { return flow_ == nullptr ? kNoTimestamp : flow_->record.timestamp; }
+  void fail(Error error, FailureKind kind = FailureKind::kRecord) {
+    site_.task.fail(std::move(error), kind);
+  }
+
+  // `body` works on `flow`.
+  template <class Body>
+  void run(Flow& flow, Body&& body) {
+    flow_ = &flow;
+    site_.guard(flow, body);
+    flow_ = nullptr;  // the task is over when guard() throws
+  }
+
+ private:
+  NodeSite site_;
+  ProcessorHost& host_;
+  std::span<const std::string> child_names_;  // the plan's
+  std::vector<std::pair<std::string, state::KeyValueStore*>> stores_;
+  Flow* flow_ = nullptr;
+};
+
+}  // namespace internal
+}  // namespace weir

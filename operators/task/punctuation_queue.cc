@@ -1,0 +1,45 @@
+#include "operators/task/punctuation_queue.h"
+
+#include <weir/runtime/assert.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::internal {
+
+void PunctuationQueue::schedule(std::uint64_t id, Timestamp first, std::int64_t interval,
+                                Function function) {
+  WEIR_ASSERT(interval >= 1);
+  entries_.push_back({id, first, interval, std::move(function)});
+}
+
+void PunctuationQueue::cancel(std::uint64_t id) {
+  std::erase_if(entries_, [id](const Entry& entry) { return entry.id == id; });
+}
+
+std::vector<PunctuationQueue::Entry>::iterator PunctuationQueue::earliest() {
+  return std::min_element(entries_.begin(), entries_.end(),
+                          [](const Entry& a, const Entry& b) { return a.due < b.due; });
+}
+
+Timestamp PunctuationQueue::next_due() const {
+  Timestamp due = INT64_MAX;
+  for (const Entry& entry : entries_) {
+    due = std::min(due, entry.due);
+  }
+  return due;
+}
+
+bool PunctuationQueue::punctuate(Timestamp now) {
+  bool ran = false;
+  for (auto next = earliest(); next != entries_.end() && next->due <= now; next = earliest()) {
+    next->due += ((now - next->due) / next->interval + 1) * next->interval;
+    // A copy: the function may cancel itself or schedule others.
+    const Function function = next->function;
+    function(now);
+    ran = true;
+  }
+  return ran;
+}
+
+}  // namespace weir::internal
