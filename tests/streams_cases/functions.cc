@@ -1,0 +1,85 @@
+#include "tests/streams_cases/functions.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::streams_cases {
+
+namespace {
+
+constexpr Long kModulus = 1'000'003;
+constexpr Long kNullCountsAs = 13;
+
+bool is_word_character(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+}  // namespace
+
+Text printed(const MaybeText& value) {
+  return value.value_or("null");
+}
+
+Text concat(const Text& aggregate, const MaybeText& value) {
+  return aggregate + "+" + printed(value);
+}
+
+Long poly(Long aggregate, const MaybeLong& value) {
+  return (aggregate * 31 + value.value_or(kNullCountsAs)) % kModulus;
+}
+
+MaybeText first_character(const MaybeText& value) {
+  return !value.has_value() || value->empty() ? std::nullopt : MaybeText(value->substr(0, 1));
+}
+
+MaybeText first_digit(const MaybeLong& value) {
+  return value.has_value() ? first_character(std::to_string(*value)) : std::nullopt;
+}
+
+bool is_null_or_starts_with_a(const MaybeText& value) {
+  return !value.has_value() || value->starts_with('a');
+}
+
+Text upper_case(Text text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
+    return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  });
+  return text;
+}
+
+Text lower_case(Text text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return text;
+}
+
+std::vector<Text> split_at_commas(std::string_view text) {
+  std::vector<Text> parts(1);
+  for (const char c : text) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+std::vector<Text> java_words(const Text& line) {
+  std::vector<Text> words(1);
+  bool in_separator = false;
+  for (const char c : lower_case(line)) {
+    if (!is_word_character(c)) {
+      in_separator = true;
+      continue;
+    }
+    if (std::exchange(in_separator, false)) {
+      words.emplace_back();
+    }
+    words.back() += c;
+  }
+  return words;
+}
+
+}  // namespace weir::streams_cases
