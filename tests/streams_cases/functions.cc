@@ -28,6 +28,30 @@ Long poly(Long aggregate, const MaybeLong& value) {
   return (aggregate * 31 + value.value_or(kNullCountsAs)) % kModulus;
 }
 
+Long poly_sub(Long aggregate, Long value) {
+  return (aggregate * 17 + value + 7) % kModulus;
+}
+
+Text merge_texts(const Text& left, const Text& right) {
+  return left + "&" + right;
+}
+
+Long merge_polys(Long left, Long right) {
+  return (left * 7 + right) % kModulus;
+}
+
+Text joined(const MaybeText& left, const MaybeText& right) {
+  return printed(left) + "-" + printed(right);
+}
+
+MaybeText part_before(const MaybeText& value, char separator) {
+  if (!value.has_value()) {
+    return std::nullopt;
+  }
+  Text part = value->substr(0, value->find(separator));
+  return part.empty() ? std::nullopt : MaybeText(std::move(part));
+}
+
 MaybeText first_character(const MaybeText& value) {
   return !value.has_value() || value->empty() ? std::nullopt : MaybeText(value->substr(0, 1));
 }

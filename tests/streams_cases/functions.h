@@ -24,6 +24,17 @@ Text concat(const Text& aggregate, const MaybeText& value);
 // (agg * 31 + v) mod 1000003; a null counts as 13. Java's %: the sign of the left side.
 Long poly(Long aggregate, const MaybeLong& value);
 
+// (agg * 17 + v + 7) mod 1000003
+Long poly_sub(Long aggregate, Long value);
+// What session windows merge with: a & b, (a * 7 + b) mod 1000003.
+Text merge_texts(const Text& left, const Text& right);
+Long merge_polys(Long left, Long right);
+// jn: l + "-" + r
+Text joined(const MaybeText& left, const MaybeText& right);
+// What stands before the first `separator`; null and nothing before it give null. Foreign keys
+// ('|'), keys of a global table (':').
+MaybeText part_before(const MaybeText& value, char separator);
+
 // group: first. Null and empty have no first character.
 MaybeText first_character(const MaybeText& value);
 MaybeText first_digit(const MaybeLong& value);
