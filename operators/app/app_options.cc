@@ -71,6 +71,11 @@ const std::array kProperties{
                          .member = &AppOptions::production_exception_handler,
                          .one_of = "fail,continue",
                          .doc = "A result that cannot be written: stop, or skip it."},
+    Property<AppOptions>{.name = "default.timestamp.extractor",
+                         .member = &AppOptions::timestamp_extractor,
+                         .one_of = "FailOnInvalidTimestamp,LogAndSkipOnInvalidTimestamp,"
+                                   "UsePartitionTimeOnInvalidTimestamp",
+                         .doc = "What a record with a negative timestamp is."},
     Property<AppOptions>{.name = "errors.dead.letter.queue.topic.name",
                          .member = &AppOptions::dead_letter_topic,
                          .one_of = {},
@@ -117,6 +122,11 @@ ErrorPolicies error_policies_of(const AppOptions& options) {
   return {.deserialization = response(options.deserialization_exception_handler),
           .processing = response(options.processing_exception_handler),
           .production = response(options.production_exception_handler),
+          .invalid_timestamp = options.timestamp_extractor.starts_with("LogAndSkip")
+                                   ? InvalidTimestamp::kSkip
+                               : options.timestamp_extractor.starts_with("UsePartitionTime")
+                                   ? InvalidTimestamp::kUsePartitionTime
+                                   : InvalidTimestamp::kFail,
           .dead_letter_topic = options.dead_letter_topic};
 }
 

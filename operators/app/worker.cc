@@ -350,7 +350,7 @@ Status Worker::take_block(RecordBlock block) {
     return handle_bad_block(input, block);
   }
   PartitionGroup& fifos = input.task->fifos();
-  fifos.add(input.fifo, std::move(block));
+  input.task->add(input.fifo, std::move(block));
   const auto limit = static_cast<std::size_t>(core_.options().buffered_records_per_partition);
   if (fifos.buffered(input.fifo) > limit) {
     set_paused(index, true);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace weir::internal {
@@ -37,14 +38,19 @@ std::vector<std::string> in_hash_set_order(std::vector<std::string> topics) {
   return ordered;
 }
 
+// The nodes of one sub-topology with their neighbours, in Kafka's order: larger sub-tree first,
+// then by name. Kafka keeps neighbours in trees that are filled while the sizes still grow, node by
+// node in the order of a Java HashMap; so do we. (InternalTopologyBuilder.describeSubtopology)
 class Describer {
  public:
   explicit Describer(const Plan& plan) : plan_(plan), sizes_(plan.nodes.size(), 1) {
-    // Children stand behind their parents.
-    for (NodeId id = static_cast<NodeId>(plan.nodes.size()); id-- > 0;) {
-      for (const NodeId parent : plan.nodes[id].parents) {
-        sizes_[parent] += sizes_[id];
-      }
+    for (NodeId id = 0; id < plan.nodes.size(); ++id) {
+      ids_.emplace(plan.nodes[id].name, id);
+      parents_.emplace_back(Larger{*this});
+      children_.emplace_back(Larger{*this});
+    }
+    for (const SubTopology& part : plan.sub_topologies) {
+      connect(part);
     }
   }
 
@@ -53,7 +59,7 @@ class Describer {
     for (std::size_t i = 0; i < plan_.sub_topologies.size(); ++i) {
       fmt::format_to(std::back_inserter(out), "  Sub-topology: {}\n", i);
       for (const NodeId id : ordered(plan_.sub_topologies[i].nodes)) {
-        append_node(plan_.nodes[id], out);
+        append_node(id, out);
       }
       out += "\n";
     }
@@ -61,24 +67,52 @@ class Describer {
   }
 
  private:
-  // Larger sub-tree first, then by name.
+  struct Larger {
+    const Describer& describer;
+    bool operator()(NodeId a, NodeId b) const {
+      const std::vector<std::size_t>& sizes = describer.sizes_;
+      return sizes[a] != sizes[b] ? sizes[a] > sizes[b]
+                                  : describer.plan_.nodes[a].name < describer.plan_.nodes[b].name;
+    }
+  };
+  using Neighbours = std::set<NodeId, Larger>;
+
+  void connect(const SubTopology& part) {
+    std::vector<std::string> names;
+    for (const NodeId id : part.nodes) {
+      names.push_back(plan_.nodes[id].name);
+    }
+    for (const std::string& name : in_hash_set_order(std::move(names))) {
+      const NodeId id = ids_.at(name);
+      for (const NodeId parent : plan_.nodes[id].parents) {
+        parents_[id].insert(parent);
+        children_[parent].insert(id);
+        grow(parent, sizes_[id]);
+      }
+    }
+  }
+  void grow(NodeId id, std::size_t by) {
+    sizes_[id] += by;
+    for (const NodeId parent : parents_[id]) {
+      grow(parent, by);
+    }
+  }
+
   std::vector<NodeId> ordered(std::vector<NodeId> ids) const {
-    std::sort(ids.begin(), ids.end(), [this](NodeId a, NodeId b) {
-      return sizes_[a] != sizes_[b] ? sizes_[a] > sizes_[b]
-                                    : plan_.nodes[a].name < plan_.nodes[b].name;
-    });
+    std::sort(ids.begin(), ids.end(), Larger{*this});
     return ids;
   }
 
-  std::string names(const std::vector<NodeId>& ids) const {
+  std::string names(const Neighbours& ids) const {
     std::vector<std::string_view> list;
-    for (const NodeId id : ordered(ids)) {
+    for (const NodeId id : ids) {
       list.push_back(plan_.nodes[id].name);
     }
     return list.empty() ? "none" : fmt::format("{}", fmt::join(list, ", "));
   }
 
-  void append_node(const PlanNode& node, std::string& out) const {
+  void append_node(NodeId id, std::string& out) const {
+    const PlanNode& node = plan_.nodes[id];
     const auto end = std::back_inserter(out);
     switch (node.kind) {
       case NodeKind::kSource:
@@ -98,15 +132,18 @@ class Describer {
         break;
     }
     if (node.kind != NodeKind::kSink) {
-      fmt::format_to(end, "      --> {}\n", names(node.children));
+      fmt::format_to(end, "      --> {}\n", names(children_[id]));
     }
     if (node.kind != NodeKind::kSource) {
-      fmt::format_to(end, "      <-- {}\n", names(node.parents));
+      fmt::format_to(end, "      <-- {}\n", names(parents_[id]));
     }
   }
 
   const Plan& plan_;
   std::vector<std::size_t> sizes_;
+  std::map<std::string_view, NodeId> ids_;
+  std::vector<Neighbours> parents_;
+  std::vector<Neighbours> children_;
 };
 
 }  // namespace

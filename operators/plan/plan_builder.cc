@@ -25,12 +25,12 @@ std::string unqualified_type_name(const std::type_info& type) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> demangled(
       abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
-  const std::string_view name = status == 0 ? demangled.get() : type.name();
-  if (name.find_first_of("{(<") != std::string_view::npos) {
-    return "function";
+  std::string_view name = status == 0 ? demangled.get() : type.name();
+  if (const std::size_t colon = name.rfind(':'); colon != std::string_view::npos) {
+    name.remove_prefix(colon + 1);
   }
-  const std::size_t colon = name.rfind(':');
-  return std::string(colon == std::string_view::npos ? name : name.substr(colon + 1));
+  const bool is_plain = name.find_first_of("{}()<>#&* ") == std::string_view::npos;
+  return is_plain ? std::string(name) : "function";
 }
 
 std::string PlanBuilder::next_name(std::string_view prefix) {
@@ -345,30 +345,40 @@ NodeId PlanBuilder::add_table_processor(std::string_view prefix, NodeId parent,
   return node;
 }
 
+NodeId PlanBuilder::add_table_filter(NodeId parent, const StoreDeclaration& store,
+                                     FactoryPtr factory) {
+  const NodeId node = add_table_processor("KTABLE-FILTER-", parent, store, std::move(factory));
+  plan_->nodes[node].sends_old_values = request_old_values(parent, Materialize::kNever);
+  return node;
+}
+
 // The store of the nearest table that has one tells the old values; tables in between compute them.
-void PlanBuilder::require_old_values(NodeId node) {
+bool PlanBuilder::request_old_values(NodeId node, Materialize materialize) {
   PlanNode& table = plan_->nodes[node];
   if (table.sends_old_values) {
-    return;
+    return true;
   }
-  table.sends_old_values = true;
-  if (!table.stores.empty()) {
-    return;
-  }
-  if (table.deferred_store.has_value()) {
+  if (table.stores.empty() && table.deferred_store.has_value()) {
+    if (materialize == Materialize::kNever) {
+      return false;
+    }
     const PlanStore store = *table.deferred_store;
     add_store(node, store.name, {store.name, store.key, store.value}, true);
-    return;
+  } else if (table.stores.empty()) {
+    for (const NodeId parent : table.parents) {
+      if (!request_old_values(parent, materialize)) {
+        return false;
+      }
+    }
   }
-  for (const NodeId parent : table.parents) {
-    require_old_values(parent);
-  }
+  plan_->nodes[node].sends_old_values = true;
+  return true;
 }
 
 GroupId PlanBuilder::add_table_group(NodeId parent, FactoryPtr factory) {
   WEIR_ASSERT(!built_);
   const NodeId node = add_node({parent}, next_name("KTABLE-SELECT-"), std::move(factory));
-  require_old_values(parent);
+  request_old_values(parent, Materialize::kIfNeeded);
   return add_group(node, true, true);
 }
 

@@ -9,9 +9,11 @@
 
 namespace weir::internal {
 
-std::size_t PartitionGroup::add_partition(Timestamp partition_time) {
+std::size_t PartitionGroup::add_partition(Timestamp partition_time, InvalidTimestamp policy) {
   Fifo fifo;
   fifo.time = partition_time;
+  fifo.newest = partition_time;
+  fifo.policy = policy;
   fifos_.push_back(std::move(fifo));
   stream_time_ = std::max(stream_time_, partition_time);
   return fifos_.size() - 1;
@@ -28,22 +30,43 @@ void PartitionGroup::raise_time(Fifo& fifo) {
   }
 }
 
-void PartitionGroup::add(std::size_t partition, RecordBlock block) {
+void PartitionGroup::mend_timestamps(Fifo& fifo, RecordViews& records) {
+  if (fifo.policy == InvalidTimestamp::kSkip) {
+    std::erase_if(records, [](const RecordView& record) { return record.timestamp < 0; });
+    return;
+  }
+  for (RecordView& record : records) {
+    if (record.timestamp < 0) {
+      record.timestamp = fifo.newest;
+    }
+    fifo.newest = std::max(fifo.newest, record.timestamp);
+  }
+}
+
+std::size_t PartitionGroup::add(std::size_t partition, RecordBlock block) {
   Fifo& fifo = fifos_[partition];
+  const std::size_t read = block.records.size();
+  if (fifo.policy != InvalidTimestamp::kFail) {
+    mend_timestamps(fifo, block.records);
+  }
+  const std::size_t left_out = read - block.records.size();
   fifo.position = block.next_offset;
   fifo.epoch = block.leader_epoch;
   if (block.records.empty()) {
-    return;
+    return left_out;
   }
   fifo.buffered += block.records.size();
   fifo.blocks.push_back(std::move(block));
   if (fifo.blocks.size() == 1) {
     raise_time(fifo);
   }
+  return left_out;
 }
 
 void PartitionGroup::reset(std::size_t partition) {
+  const InvalidTimestamp policy = fifos_[partition].policy;
   fifos_[partition] = Fifo();
+  fifos_[partition].policy = policy;
 }
 
 Result<std::optional<PartitionGroup::Run>> PartitionGroup::next(std::size_t records_max) const {

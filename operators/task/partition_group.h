@@ -1,6 +1,6 @@
 #pragma once
 
-#include <weir/operators/internal/flow.h>
+#include <weir/operators/error_policies.h>
 #include <weir/runtime/record.h>
 #include <weir/runtime/types.h>
 
@@ -27,13 +27,15 @@ class PartitionGroup {
   };
 
   // Returns the partition's index. `partition_time`: as committed, kNoTimestamp at first.
-  std::size_t add_partition(Timestamp partition_time);
+  std::size_t add_partition(Timestamp partition_time,
+                            InvalidTimestamp policy = InvalidTimestamp::kFail);
   std::size_t size() const { return fifos_.size(); }
 
   // Where reading starts.
   void set_position(std::size_t partition, Offset offset, LeaderEpoch epoch);
-  // Takes a block with ok status.
-  void add(std::size_t partition, RecordBlock block);
+  // Takes a block with ok status. Returns how many records were left out for their timestamps;
+  // their places are passed over.
+  std::size_t add(std::size_t partition, RecordBlock block);
   // The topic was deleted: nothing of it is waiting any more and its time starts again.
   void reset(std::size_t partition);
 
@@ -62,7 +64,10 @@ class PartitionGroup {
     Timestamp time = kNoTimestamp;
     Offset position = kNoOffset;  // behind the last block
     LeaderEpoch epoch = kNoLeaderEpoch;
+    InvalidTimestamp policy = InvalidTimestamp::kFail;
+    Timestamp newest = kNoTimestamp;  // highest of all that was read
   };
+  static void mend_timestamps(Fifo& fifo, RecordViews& records);
   static const RecordView& head_of(const Fifo& fifo) {
     return fifo.blocks.front().records[fifo.head];
   }

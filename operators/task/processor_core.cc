@@ -44,7 +44,13 @@ std::uint64_t ProcessorCore::schedule(PunctuationType type, Duration interval,
 state::KeyValueStore* ProcessorCore::find_store(std::string_view name) {
   const auto found = std::find_if(stores_.begin(), stores_.end(),
                                   [&](const auto& store) { return store.first == name; });
-  return found == stores_.end() ? nullptr : found->second;
+  if (found == stores_.end()) {
+    fail(Error(Errc::kInvalidArgument,
+               fmt::format("operator '{}' asks for store '{}', which was not given to process()",
+                           site_.name, name)));
+    return nullptr;
+  }
+  return found->second;
 }
 
 std::optional<std::size_t> ProcessorCore::find_child(std::string_view name) {

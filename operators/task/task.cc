@@ -31,8 +31,9 @@ class Task::Builder final : public Wiring {
   }
   void set_source(NodeId id, SourceEntry& entry) override {
     for (const std::string& topic : task_.parts_.plan->nodes[id].topics) {
-      task_.sources_.push_back(
-          {topic_on_log(*task_.parts_.plan, task_.parts_.application_id, topic), &entry});
+      const Plan& plan = *task_.parts_.plan;
+      task_.sources_.push_back({topic_on_log(plan, task_.parts_.application_id, topic), &entry,
+                                plan.is_repartition_topic(topic)});
     }
   }
 
@@ -143,7 +144,19 @@ std::size_t Task::add_input(const TopicPartition& partition, Timestamp partition
   WEIR_ASSERT(source != sources_.end());
   inputs_.push_back(partition);
   input_entries_.push_back(source->entry);
-  return fifos_.add_partition(partition_time);
+  // Internal topics always have the timestamps that we gave them.
+  return fifos_.add_partition(partition_time, source->is_internal
+                                                  ? InvalidTimestamp::kFail
+                                                  : parts_.errors.invalid_timestamp);
+}
+
+void Task::add(std::size_t index, RecordBlock block) {
+  Flow flow;
+  flow.record.topic = inputs_[index].topic;
+  flow.record.partition = inputs_[index].partition;
+  for (std::size_t left_out = fifos_.add(index, std::move(block)); left_out > 0; --left_out) {
+    context_.drop(DropReason::kInvalidTimestamp, flow);
+  }
 }
 
 Error Task::stop_at(const PartitionGroup::Run& run, std::size_t failed) {

@@ -66,6 +66,8 @@ class Task final : private ProcessorHost {
   // Index i belongs to fifo i. `partition_time` as committed.
   std::size_t add_input(const TopicPartition& partition, Timestamp partition_time);
   const std::vector<TopicPartition>& inputs() const { return inputs_; }
+  // Takes a block of input `index`.
+  void add(std::size_t index, RecordBlock block);
   PartitionGroup& fifos() { return fifos_; }
   const PartitionGroup& fifos() const { return fifos_; }
 
@@ -103,6 +105,7 @@ class Task final : private ProcessorHost {
   struct Source {
     std::string topic;  // on the log
     SourceEntry* entry = nullptr;
+    bool is_internal = false;
   };
 
   explicit Task(TaskParts parts);

@@ -20,6 +20,8 @@ const char* reason_text(DropReason reason) {
       return "null_key";
     case DropReason::kNullValue:
       return "null_value";
+    case DropReason::kInvalidTimestamp:
+      return "invalid_timestamp";
     case DropReason::kError:
     case DropReason::kCount:
       break;

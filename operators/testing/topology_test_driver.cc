@@ -175,7 +175,7 @@ Status TopologyTestDriver::State::process_one() {
                            .timestamp = owned->record.timestamp,
                            .headers = owned->headers.view()});
   block.owner = owned;
-  input.task->fifos().add(input.index, std::move(block));
+  input.task->add(input.index, std::move(block));
   WEIR_TRY(input.task->process(1).status());
   WEIR_TRY(commit(*input.task));
   collect();

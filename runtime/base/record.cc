@@ -50,6 +50,16 @@ std::optional<NullableBytes> HeadersView::last(ByteView name) const {
   return found;
 }
 
+void Headers::remove(ByteView name) {
+  Headers kept;
+  for (const HeaderView& header : view()) {
+    if (header.name != name) {
+      kept.add(header.name, header.value);
+    }
+  }
+  *this = std::move(kept);
+}
+
 void Headers::add(ByteView name, NullableBytes value) {
   char length[10];
   encoded_.append(length, write_varint(length, checked_length(name.size())));

@@ -77,6 +77,24 @@ Result<Topology> build_reduce_concat(const Description& description) {
       });
 }
 
+template <class V, class A, class Init, class F>
+Result<Topology> build_aggregate(const Description& description, Init init, F function) {
+  WEIR_TRY_ASSIGN(const StoreName name, store_name(description.params, "store"));
+  return aggregation<V>(description, [&](const Grouped<V>& input) {
+    const KvStore<Text, A> store{name == StoreName::kGenerated ? "" : "agg-store"};
+    input.aggregate(store, init, function).to_stream().to(Topic<Text, A>{"out"});
+  });
+}
+
+Result<Topology> build_concat(const Description& description) {
+  const MaybeText delete_on = description.params.text("deleteOn");
+  return build_aggregate<MaybeText, Text>(
+      description, [] { return Text("0"); },
+      [delete_on](const Text& value, Text aggregate) {
+        return value == delete_on ? std::nullopt : MaybeText(concat(aggregate, value));
+      });
+}
+
 Result<Topology> build_agg(const Description& description) {
   WEIR_TRY(description.params.refuse({"window", "emit", "suppress", "retention", "chainFilter"}));
   const std::string f = description.params.text("f", "");
@@ -96,8 +114,18 @@ Result<Topology> build_agg(const Description& description) {
       return std::max(aggregate, value);
     });
   }
-  if (f == "concat" || f == "poly" || f == "sum") {
-    return not_supported("aggregate");
+  if (f == "concat") {
+    return build_concat(description);
+  }
+  if (f == "poly") {
+    return build_aggregate<MaybeLong, Long>(
+        description, [] { return Long(1); },
+        [](const Text& /*key*/, Long value, Long aggregate) { return poly(aggregate, value); });
+  }
+  if (f == "sum") {
+    return build_aggregate<MaybeLong, Long>(
+        description, [] { return Long(0); },
+        [](Long value, Long aggregate) { return aggregate + value; });
   }
   return unknown(fmt::format("f '{}'", f));
 }

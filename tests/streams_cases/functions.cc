@@ -106,4 +106,33 @@ std::vector<Text> java_words(const Text& line) {
   return words;
 }
 
+std::vector<Text> java_split_at_commas(std::string_view text) {
+  std::vector<Text> parts = split_at_commas(text);
+  while (parts.size() > 1 && parts.back().empty()) {
+    parts.pop_back();
+  }
+  if (!text.empty() && parts.back().empty()) {
+    parts.clear();
+  }
+  return parts;
+}
+
+MaybePair group_and_text(const Text& value) {
+  if (value == "PAIR-NULL") {
+    return std::nullopt;
+  }
+  const auto part = [](Text text) { return text.empty() ? std::nullopt : MaybeText(text); };
+  const std::size_t colon = value.find(':');
+  return std::pair(part(value.substr(0, colon)), part(value.substr(colon + 1)));
+}
+
+std::optional<std::pair<MaybeText, MaybeLong>> group_and_number(const Text& value) {
+  const MaybePair pair = group_and_text(value);
+  if (!pair.has_value()) {
+    return std::nullopt;
+  }
+  return std::pair(pair->first,
+                   pair->second.has_value() ? MaybeLong(std::stoll(*pair->second)) : std::nullopt);
+}
+
 }  // namespace weir::streams_cases

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 // The functions that the recorded topologies were given, over our types. A null is an empty
@@ -35,6 +36,11 @@ Text joined(const MaybeText& left, const MaybeText& right);
 // ('|'), keys of a global table (':').
 MaybeText part_before(const MaybeText& value, char separator);
 
+// "g:n": both parts, an empty one is null. "PAIR-NULL": no pair.
+using MaybePair = std::optional<std::pair<MaybeText, MaybeText>>;
+MaybePair group_and_text(const Text& value);
+std::optional<std::pair<MaybeText, MaybeLong>> group_and_number(const Text& value);
+
 // group: first. Null and empty have no first character.
 MaybeText first_character(const MaybeText& value);
 MaybeText first_digit(const MaybeLong& value);
@@ -45,6 +51,8 @@ Text upper_case(Text text);
 Text lower_case(Text text);
 // Java's split(",", -1): empty parts stay.
 std::vector<Text> split_at_commas(std::string_view text);
+// Java's split(","): empty parts at the end are left out; the empty text is one empty part.
+std::vector<Text> java_split_at_commas(std::string_view text);
 // The words of a line: lower case, Java's split("\\W+"). A leading separator gives an empty first
 // word, trailing empty words are left out, the empty text is one empty word.
 std::vector<Text> java_words(const Text& line);

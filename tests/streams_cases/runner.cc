@@ -20,7 +20,13 @@ namespace {
 // Where internal records were not recorded, those of this topic still are.
 constexpr std::string_view kDeadLetterTopic = "dlq";
 // Recorded by its first line only.
-constexpr std::string_view kStackTraceHeader = "__streams.errors.stacktrace";
+constexpr std::string_view kErrorText = "(text of the error)";
+constexpr std::size_t kHeadersAt = 4;  // in a record's line
+
+bool is_error_text(std::string_view header) {
+  return header == "__streams.errors.exception" || header == "__streams.errors.message" ||
+         header == "__streams.errors.stacktrace";
+}
 constexpr std::size_t kShownBytesMax = 4000;
 
 std::string shown(const Json& value) {
@@ -38,11 +44,24 @@ Json headers_of(const testing::RawTestRecord& record) {
       headers.push_back({text_of(name), nullptr});
       continue;
     }
-    const bool first_line = name == kStackTraceHeader;
-    headers.push_back(
-        {text_of(name), text_of(first_line ? value->substr(0, value->find('\n')) : *value)});
+    headers.push_back({text_of(name), is_error_text(name) ? Json(kErrorText) : text_of(*value)});
   }
   return headers;
+}
+
+// Records of a case file: what Java says of an error is not what C++ says.
+Json without_error_texts(Json records) {
+  for (Json& record : records) {
+    if (record.size() <= kHeadersAt) {
+      continue;
+    }
+    for (Json& header : record[kHeadersAt]) {
+      if (is_error_text(header.at(0).get_ref<const std::string&>()) && !header.at(1).is_null()) {
+        header[1] = kErrorText;
+      }
+    }
+  }
+  return records;
 }
 
 // [topic,key,value,timestamp(,headers)]
@@ -53,6 +72,13 @@ Json line_of(const testing::RawTestRecord& record, Json key, Json value) {
     line.push_back(headers_of(record));
   }
   return line;
+}
+
+// Kafka writes a changelog while it processes, we do at the commit: between topics there is no order.
+Json by_topic(Json records) {
+  std::stable_sort(records.begin(), records.end(),
+                   [](const Json& a, const Json& b) { return a.at(0) < b.at(0); });
+  return records;
 }
 
 class CaseRun {
@@ -222,7 +248,7 @@ class CaseRun {
       }
     }
     compare("o", event.outputs, outputs);
-    compare("x", event.internal, internal);
+    compare("x", by_topic(without_error_texts(event.internal)), by_topic(std::move(internal)));
   }
   bool records_internal() const { return case_.end.topics.has_value(); }
 

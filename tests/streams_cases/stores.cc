@@ -30,14 +30,15 @@ Result<Json> store_rows(testing::TopologyTestDriver& driver, const Topology& top
     return not_supported(fmt::format("store kind {}", kind));
   }
   const internal::PlanStore& store = topology.plan().store(name);
-  for (const std::string& serde : {store.key_serde, store.value_serde}) {
+  for (const std::string& serde : {std::string(store.key.serde), std::string(store.value.serde)}) {
     if (!is_known_serde(serde)) {
       return unknown(fmt::format("serde '{}' of store {}", serde, name));
     }
   }
   Json rows = Json::array();
   for (const testing::TopologyTestDriver::StoreRow& row : driver.rows(name)) {
-    Json line = {decode(row.key, store.key_serde), decode(row.value, store.value_serde)};
+    Json line = {decode(row.key, std::string(store.key.serde)),
+                 decode(row.value, std::string(store.value.serde))};
     if (kind == "timestamped-kv") {
       line.push_back(row.timestamp);
     }

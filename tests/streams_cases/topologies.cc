@@ -18,27 +18,15 @@ struct Waiting {
   std::string_view needs;
 };
 constexpr std::array kWaiting{
-    Waiting{"stateless.flatMap", "flat_map"},
-    Waiting{"stateless.selectKey", "select_key"},
-    Waiting{"stateless.chain", "select_key and peek"},
-    Waiting{"stateless.repartition", "select_key"},
-    Waiting{"stateless.peek", "peek"},
-    Waiting{"stateless.merge", "merge"},
-    Waiting{"stateless.split", "split"},
-    Waiting{"stateless.splitWithFunction", "split"},
-    Waiting{"stateless.extractor", "to() with a topic chosen by record"},
-    Waiting{"stateless.extractorContext", "to() with a topic chosen by record"},
-    Waiting{"stateless.copyHeaders", "process_values"},
     Waiting{"cogroup", "cogroup"},
-    Waiting{"tagg", "group_by of a table"},
     Waiting{"ttj", "join of two tables"},
     Waiting{"fkj", "foreign-key join"},
     Waiting{"ssj", "join of two streams"},
     Waiting{"stj", "join of a stream and a table"},
     Waiting{"sgj", "join of a stream and a global table"},
-    Waiting{"table.", "tables from a topic"},
-    Waiting{"papi.", "processors"},
-    Waiting{"err.", "exception handlers"},
+    Waiting{"table.suppress", "suppress"},
+    Waiting{"papi.globalStore", "global stores"},
+    Waiting{"err.deserGlobal", "global tables"},
 };
 
 bool waits_for(const Waiting& waiting, std::string_view op) {
@@ -46,7 +34,9 @@ bool waits_for(const Waiting& waiting, std::string_view op) {
 }
 
 Result<const OpBuilder*> find_builder(std::string_view op) {
-  for (const std::span<const OpBuilder> family : {stateless_topologies(), aggregate_topologies()}) {
+  for (const std::span<const OpBuilder> family :
+       {stateless_topologies(), aggregate_topologies(), table_topologies(), processor_topologies(),
+        error_topologies()}) {
     for (const OpBuilder& builder : family) {
       if (builder.op == op) {
         return &builder;
@@ -63,12 +53,7 @@ Result<const OpBuilder*> find_builder(std::string_view op) {
 }
 
 // Settings that are there and not followed yet.
-constexpr std::array<std::string_view, 6> kWaitingSettings{
-    "default.timestamp.extractor",
-    "errors.dead.letter.queue.topic.name",
-    "deserialization.exception.handler",
-    "processing.exception.handler",
-    "production.exception.handler",
+constexpr std::array<std::string_view, 1> kWaitingSettings{
     "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__",
 };
 // Settings of which one value is what we do.
@@ -77,6 +62,22 @@ const std::map<std::string_view, std::string_view> kOnlyValue{
     {"dsl.store.format", "DEFAULT"},
 };
 
+// Kafka's classes that go on: LogAndContinueExceptionHandler and the like.
+ErrorResponse response_of(std::string_view handler) {
+  return handler.find("Continue") == std::string_view::npos ? ErrorResponse::kFail
+                                                            : ErrorResponse::kContinue;
+}
+
+Result<InvalidTimestamp> invalid_timestamp_of(std::string_view extractor) {
+  if (extractor.ends_with(".LogAndSkipOnInvalidTimestamp")) {
+    return InvalidTimestamp::kSkip;
+  }
+  if (extractor.ends_with(".UsePartitionTimeOnInvalidTimestamp")) {
+    return InvalidTimestamp::kUsePartitionTime;
+  }
+  return unknown(fmt::format("timestamp extractor '{}'", extractor));
+}
+
 Result<testing::TopologyTestDriver::Options> driver_options(const Json& config) {
   testing::TopologyTestDriver::Options options;
   for (const auto& [name, value] : config.items()) {
@@ -84,6 +85,16 @@ Result<testing::TopologyTestDriver::Options> driver_options(const Json& config) 
     const auto only = kOnlyValue.find(name);
     if (name == "statestore.cache.max.bytes") {
       options.cache_bytes_max = std::stoul(text);
+    } else if (name == "errors.dead.letter.queue.topic.name") {
+      options.errors.dead_letter_topic = text;
+    } else if (name == "deserialization.exception.handler") {
+      options.errors.deserialization = response_of(text);
+    } else if (name == "processing.exception.handler") {
+      options.errors.processing = response_of(text);
+    } else if (name == "production.exception.handler") {
+      options.errors.production = response_of(text);
+    } else if (name == "default.timestamp.extractor") {
+      WEIR_TRY_ASSIGN(options.errors.invalid_timestamp, invalid_timestamp_of(text));
     } else if (std::find(kWaitingSettings.begin(), kWaitingSettings.end(), name) !=
                    kWaitingSettings.end() ||
                (only != kOnlyValue.end() && only->second != text)) {
@@ -194,8 +205,9 @@ Error unknown(std::string_view what) {
   return {Errc::kUnsupported, fmt::format("unknown {}", what)};
 }
 
-Result<StoreName> store_name(const Params& params, const std::string& parameter) {
-  const std::string kind = params.text(parameter, "rocksdb");
+Result<StoreName> store_name(const Params& params, const std::string& parameter,
+                             std::string_view otherwise) {
+  const std::string kind = params.text(parameter, otherwise);
   if (kind == "none") {
     return StoreName::kGenerated;
   }

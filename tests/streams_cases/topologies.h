@@ -73,12 +73,16 @@ struct OpBuilder {
 };
 std::span<const OpBuilder> stateless_topologies();
 std::span<const OpBuilder> aggregate_topologies();
+std::span<const OpBuilder> table_topologies();
+std::span<const OpBuilder> processor_topologies();
+std::span<const OpBuilder> error_topologies();
 
 // With which store a table is kept: "store" and its siblings.
 enum class StoreName { kGiven, kGenerated };
 // `parameter` is "none", "rocksdb" or "memory"; the last two are one, since the driver's stores are
 // all in memory. Errors: kUnsupported.
-Result<StoreName> store_name(const Params& params, const std::string& parameter);
+Result<StoreName> store_name(const Params& params, const std::string& parameter,
+                             std::string_view otherwise = "rocksdb");
 
 struct Built {
   Topology topology;

@@ -38,6 +38,7 @@ struct AppOptions {
   std::string deserialization_exception_handler = "fail";
   std::string processing_exception_handler = "fail";
   std::string production_exception_handler = "fail";
+  std::string timestamp_extractor = "FailOnInvalidTimestamp";  // default.timestamp.extractor
   std::string dead_letter_topic;  // errors.dead.letter.queue.topic.name; must exist
   std::string store_mode = "hot";
   std::int64_t store_hot_max_bytes = 1LL << 30;

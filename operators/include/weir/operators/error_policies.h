@@ -11,6 +11,14 @@ enum class ErrorResponse : std::uint8_t {
   kContinue,  // it is skipped from the failing operator on, counted and, the first time, logged
 };
 
+// What a record with a negative timestamp is to an application (default.timestamp.extractor;
+// streams-features TIME-2).
+enum class InvalidTimestamp : std::uint8_t {
+  kFail,              // FailOnInvalidTimestamp: the application stops before it
+  kSkip,              // LogAndSkipOnInvalidTimestamp: it is dropped and counted
+  kUsePartitionTime,  // the highest timestamp of its partition so far; none: as kFail
+};
+
 // Kafka's defaults: everything fails, no dead letters.
 struct ErrorPolicies {
   // Bytes that are no key or value of the topic's type.
@@ -19,6 +27,8 @@ struct ErrorPolicies {
   ErrorResponse processing = ErrorResponse::kFail;
   // A serde that throws, or a record that the log refuses for what it is (too large).
   ErrorResponse production = ErrorResponse::kFail;
+  // default.timestamp.extractor, for the topics that others write.
+  InvalidTimestamp invalid_timestamp = InvalidTimestamp::kFail;
   // errors.dead.letter.queue.topic.name: with either response the record is written there as it was
   // read, with its timestamp, its headers and behind them (KIP-1034)
   //   __streams.errors.exception   what was thrown, or our error code

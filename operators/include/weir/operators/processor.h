@@ -117,12 +117,12 @@ class ProcessorContextBase {
     return core_.flow() == nullptr ? RecordContext() : core_.flow()->record;
   }
   // Highest timestamp that the task took for processing; -1 before the first record.
-  Timestamp stream_time() const { return core_.host().stream_time(); }
+  Timestamp stream_time() const { return core_.stream_time(); }
   Timestamp wall_clock_time() const { return core_.host().wall_clock_time(); }
   const std::string& task_id() const { return core_.host().task_id(); }
   const std::string& application_id() const { return core_.host().application_id(); }
 
-  // A store that was given to process(). Another one: a view that is false.
+  // A store that was given to process(). Any other stops the application; its view is false.
   template <class K, class V>
   KeyValueStoreView<K, V> store(KvStore<K, V> handle) {
     return KeyValueStoreView<K, V>(core_, handle.name);

@@ -101,13 +101,7 @@ class KeyValueStoreView {
   }
 
  private:
-  bool usable() {
-    if (store_ == nullptr && core_ != nullptr) {
-      core_->fail(Error(Errc::kInvalidArgument,
-                        "a processor uses a store that was not given to its process()"));
-    }
-    return store_ != nullptr;
-  }
+  bool usable() const { return store_ != nullptr; }  // else the task has failed
   Timestamp time() const { return core_ == nullptr ? kNoTimestamp : core_->time(); }
 
   ByteView bytes_of(const K& key) {

@@ -99,10 +99,10 @@ class Table {
     using Node = internal::TableFilterNode<K, Value, F, kKeep>;
     using Factory = internal::TableFunctionFactory<Node, K, Value, Value, F>;
     return Table<K, std::optional<Value>>(
-        {handle_.plan, handle_.plan->add_table_processor(
-                           "KTABLE-FILTER-", handle_.node,
-                           {store, internal::type_info<K>(), internal::type_info<Value>()},
-                           std::make_shared<Factory>(std::move(function)))});
+        {handle_.plan,
+         handle_.plan->add_table_filter(
+             handle_.node, {store, internal::type_info<K>(), internal::type_info<Value>()},
+             std::make_shared<Factory>(std::move(function)))});
   }
   template <class F>
   Table<K, Mapped<F>> add_map_values(F function, std::string_view store) const {

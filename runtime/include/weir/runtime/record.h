@@ -72,6 +72,8 @@ class Headers {
   Headers() = default;
   explicit Headers(HeadersView view) : encoded_(view.encoded()), count_(view.count()) {}
   void add(ByteView name, NullableBytes value);
+  // All headers of that name.
+  void remove(ByteView name);
   void clear() {
     encoded_.clear();
     count_ = 0;

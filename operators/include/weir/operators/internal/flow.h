@@ -42,7 +42,8 @@ struct Flow {
 enum class DropReason : std::uint8_t {
   kNullKey,    // an operator that needs a key met none
   kNullValue,  // a null value where the type has no null
-  kError,      // ErrorResponse::kContinue
+  kInvalidTimestamp,
+  kError,  // ErrorResponse::kContinue
   kCount,
 };
 

@@ -95,6 +95,9 @@ class PlanBuilder {
   // The table of a stream's records, repartitioned if the key was changed.
   NodeId add_to_table(NodeId parent, bool key_changed, const StoreDeclaration& store,
                       const RepartitionFactories& repartition, FactoryPtr factory);
+  // A filter of a table is told the old values if that costs nothing: then it sends no tombstones for
+  // what it never let through.
+  NodeId add_table_filter(NodeId parent, const StoreDeclaration& store, FactoryPtr factory);
   // An operator of a table; results are kept if `store` has a name.
   NodeId add_table_processor(std::string_view prefix, NodeId parent, const StoreDeclaration& store,
                              FactoryPtr factory);
@@ -125,7 +128,9 @@ class PlanBuilder {
   std::string store_name(const StoreDeclaration& store, std::string_view prefix);
   void add_store(NodeId node, const std::string& name, const StoreDeclaration& store,
                  bool generated);
-  void require_old_values(NodeId node);
+  enum class Materialize { kIfNeeded, kNever };
+  // False: they would need a store, which is kNever.
+  bool request_old_values(NodeId node, Materialize materialize);
   void declare_repartition(const std::string& topic, bool generated, std::int32_t partitions);
   // Takes the three numbers of REP-4.
   NodeId add_repartition_nodes(std::string_view name, bool generated, std::int32_t partitions,

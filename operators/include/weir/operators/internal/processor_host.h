@@ -48,10 +48,14 @@ class ProcessorCore {
   const NodeSite& site() const { return site_; }
   // The record or punctuation that is worked on; null outside of both.
   Flow* flow() { return flow_; }
-  // Null when the store was not given to process().
+  // Null (and the task fails) when the store was not given to process().
   state::KeyValueStore* find_store(std::string_view name);
   // Position of a child in the plan; nullopt (and the task fails) when there is none.
   std::optional<std::size_t> find_child(std::string_view name);
+  // With the present record.
+  Timestamp stream_time() const {
+    return flow_ == nullptr ? host_.stream_time() : flow_->record.stream_time;
+  }
   // Time of a write: that of the record or punctuation.
   Timestamp time() const { return flow_ == nullptr ? kNoTimestamp : flow_->record.timestamp; }
   void fail(Error error, FailureKind kind = FailureKind::kRecord) {

@@ -220,7 +220,7 @@ class MaterializedNode final : public Node {
   MaterializedNode(const NodeSite& site, StoreCache& cache, bool sends_old_values,
                    const Arguments&... arguments)
       : inner_(site, false, arguments...),
-        store_(site, cache, sends_old_values, Inner::kSkipsEmpty) {
+        store_(site, cache, sends_old_values, sends_old_values && Inner::kSkipsEmpty) {
     inner_.emitter().add(store_, nullptr);
   }
   Inner& inner() { return inner_; }
