@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/runtime/clock.h>
+#include <weir/runtime/compression.h>
 #include <weir/runtime/record.h>
 
 #include <chrono>
@@ -199,6 +200,7 @@ struct SinkOptions {
   std::size_t buffer_bytes_max = 32U << 20U;      // buffer.memory
   Duration block_max = std::chrono::seconds(60);  // max.block.ms
   bool acks_all = true;                           // false: acks=1, acknowledged by the append
+  Compression compression;                        // compression.type and its level
   std::string transactional_id;                   // empty: none
 };
 
