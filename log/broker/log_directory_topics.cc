@@ -24,9 +24,10 @@ TopicDescription describe(const TopicImage& topic) {
 }
 
 // Metric names cannot tell '.' from '_' (Kafka's Topic.hasCollision).
-std::string metric_name(std::string name) {
-  std::replace(name.begin(), name.end(), '.', '_');
-  return name;
+bool share_metrics(std::string_view a, std::string_view b) {
+  const auto metric = [](char c) { return c == '.' ? '_' : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [metric](char x, char y) { return metric(x) == metric(y); });
 }
 
 }  // namespace
@@ -37,7 +38,7 @@ Status LogDirectory::check_name_is_free(const std::string& name) const {
     return Error(Errc::kTopicExists, fmt::format("topic {} exists already", name));
   }
   for (const auto& [other, topic] : image_.topics()) {
-    if (metric_name(other) == metric_name(name)) {
+    if (share_metrics(other, name)) {
       return Error(
           Errc::kInvalidTopic,
           fmt::format(

@@ -32,6 +32,9 @@ constexpr std::size_t kXerialChunkBytes = std::size_t{32} << 10U;
 // Two bytes of a snappy block stand for at most 64.
 constexpr std::size_t kSnappyExpansionMax = 32;
 
+// Four bytes of a zstd block, its header and one of content, stand for at most 128 KiB.
+constexpr std::size_t kZstdExpansionMax = std::size_t{32} << 10U;
+
 // A codec learns that it is at the end only when it may write one byte more.
 constexpr std::size_t kSlackBytes = 64;
 
@@ -98,9 +101,18 @@ struct FreeContext {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
 };
 
+// What the first frame says that it holds, as far as its bytes can carry it, else a guess.
+std::size_t zstd_bytes_expected(ByteView in, std::size_t bytes_max) {
+  const unsigned long long claim = ZSTD_getFrameContentSize(in.data(), in.size());
+  if (claim == ZSTD_CONTENTSIZE_UNKNOWN || claim == ZSTD_CONTENTSIZE_ERROR) {
+    return std::min(std::max<std::size_t>(8 * in.size(), 4000), bytes_max);
+  }
+  return std::min<std::size_t>({claim, in.size() * kZstdExpansionMax, bytes_max});
+}
+
 // In one call and not as a stream: a stream needs a window of what the frame claims, up to 128 MiB.
-// The size may be unwritten or a lie, so a buffer that was too small is replaced by one four times
-// larger.
+// The size may be unwritten, that of the first of several frames, or a lie: a buffer that was too
+// small is replaced by one four times larger.
 Status decompress_zstd(ByteView in, std::size_t bytes_max, std::size_t front_bytes,
                        SharedBytes& out) {
   // 160 KB; one a thread serves every batch.
@@ -108,7 +120,7 @@ Status decompress_zstd(ByteView in, std::size_t bytes_max, std::size_t front_byt
   if (context == nullptr) {
     return Error(Errc::kInternal, "zstd stream: no memory for its state");
   }
-  std::size_t capacity = std::min(std::max<std::size_t>(8 * in.size(), 4000), bytes_max);
+  std::size_t capacity = zstd_bytes_expected(in, bytes_max);
   while (true) {
     out = SharedBytes::allocate(front_bytes + capacity);
     const std::size_t room = std::min(out.capacity() - front_bytes, bytes_max);
@@ -124,7 +136,7 @@ Status decompress_zstd(ByteView in, std::size_t bytes_max, std::size_t front_byt
     if (room >= bytes_max) {
       return bad_stream("zstd", "the content is larger than the limit");
     }
-    capacity = std::min(4 * room, bytes_max);
+    capacity = std::min(std::max<std::size_t>(4 * room, 4000), bytes_max);
   }
 }
 
