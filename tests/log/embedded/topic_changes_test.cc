@@ -3,12 +3,14 @@
 #include "tests/support/log_fixture.h"
 
 #include <weir/log/embedded_log.h>
+#include <weir/runtime/rng.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <thread>
 
 // Topics that change while they are open: partitions, settings, deleted records.
@@ -524,6 +526,150 @@ TEST(DeleteRecords, RefusesOffsetsOutsideTheLogAndCompactedTopics) {
   EXPECT_TRUE(admin.delete_records({"both", PartitionId(0)}, Offset(1)).ok());
   EXPECT_EQ(f.read("lines"), (Values{"a", "b"}));
   EXPECT_EQ(f.read("table"), (Values{"a"}));
+}
+
+// --- All of it, against a model
+
+struct TopicModel {
+  TopicConfig config = {{"segment.bytes", "600"}};
+  std::vector<Values> records;  // by partition, from offset 0
+  std::vector<std::int64_t> starts{0, 0};
+  bool is_memory() const {
+    const auto found = config.find("weir.durability");
+    return found != config.end() && found->second == "memory";
+  }
+};
+
+class ChangingTopic {
+ public:
+  explicit ChangingTopic(std::uint64_t seed) : rng_(seed), f_(seed) {
+    f_.open();
+    model_.records.resize(2);
+    f_.create("lines", 2, model_.config);
+  }
+
+  void step() {
+    switch (rng_.below(12)) {
+      case 0:
+        f_.crash();
+        f_.open();
+        break;
+      case 1:
+        if (!model_.is_memory()) {
+          f_.cut_power();
+          f_.open();
+        }
+        break;
+      case 2:
+        f_.close();
+        f_.open();
+        break;
+      case 3:
+        grow();
+        break;
+      case 4:
+      case 5:
+        alter();
+        break;
+      case 6:
+        delete_records();
+        break;
+      default:
+        send();
+    }
+  }
+
+  void check() {
+    const TopicDescription topic = f_.log->admin().describe_topic("lines").value();
+    ASSERT_EQ(topic.config, model_.config);
+    ASSERT_EQ(topic.partitions, static_cast<std::int32_t>(model_.records.size()));
+    for (std::size_t i = 0; i < model_.records.size(); ++i) {
+      const auto partition = static_cast<std::int32_t>(i);
+      const std::int64_t start = model_.starts[i];
+      ASSERT_EQ(f_.log->admin().offsets(lines(partition))->log_start, Offset(start));
+      const Values left(model_.records[i].begin() + start, model_.records[i].end());
+      ASSERT_EQ(f_.read("lines", partition, start), left) << partition;
+    }
+  }
+
+ private:
+  std::size_t pick() { return rng_.below(model_.records.size()); }
+
+  void grow() {
+    const std::size_t count = model_.records.size() + 1;
+    if (count <= 5) {
+      ASSERT_TRUE(f_.log->admin().grow_topic("lines", static_cast<std::int32_t>(count)).ok());
+      model_.records.emplace_back();
+      model_.starts.push_back(0);
+    }
+  }
+
+  void alter() {
+    static const std::pair<std::string, Values> kChoices[] = {
+        {"compression.type", {"producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"}},
+        {"weir.durability", {"memory", "fsync"}},
+        {"segment.bytes", {"400", "600", "5000"}},
+        {"message.timestamp.type", {"CreateTime", "LogAppendTime"}}};
+    TopicConfig set;
+    Values remove;
+    for (const auto& [key, values] : kChoices) {
+      const std::uint64_t what = rng_.below(4);
+      if (what == 0) {
+        set[key] = values[rng_.below(values.size())];
+        model_.config[key] = set[key];
+      } else if (what == 1) {
+        remove.push_back(key);
+        model_.config.erase(key);
+      }
+    }
+    const Status altered = f_.log->admin().alter_topic("lines", set, remove);
+    ASSERT_TRUE(altered.ok()) << altered.error().to_string();
+  }
+
+  void delete_records() {
+    const std::size_t i = pick();
+    const auto end = static_cast<std::int64_t>(model_.records[i].size());
+    const std::int64_t before =
+        model_.starts[i] + static_cast<std::int64_t>(
+                               rng_.below(static_cast<std::uint64_t>(end - model_.starts[i]) + 1));
+    const Status deleted =
+        f_.log->admin().delete_records(lines(static_cast<std::int32_t>(i)), Offset(before));
+    ASSERT_TRUE(deleted.ok()) << deleted.error().to_string();
+    model_.starts[i] = before;
+  }
+
+  void send() {
+    const std::size_t i = pick();
+    auto sink = f_.log->make_sink({.compression = {static_cast<Codec>(rng_.below(5)), {}}}).value();
+    const SinkTopicInfo topic = sink->open_topic("lines").value();
+    for (std::uint64_t n = rng_.below(6) + 1; n > 0; --n) {
+      const std::string value = std::to_string(next_++) + std::string(rng_.below(60), 'x');
+      const RecordRef record{{}, ByteView(value), f_.clock.now(), {}};
+      ASSERT_TRUE(
+          sink->send(topic.handle, PartitionId(static_cast<std::int32_t>(i)), {&record, 1}).ok());
+      model_.records[i].push_back(value);
+    }
+    const auto flushed = sink->flush();
+    ASSERT_TRUE(flushed.ok()) << flushed.error().to_string();
+  }
+
+  Rng rng_;
+  LogFixture f_;
+  TopicModel model_;
+  int next_ = 0;
+};
+
+TEST(TopicChanges, LoseNothingAcknowledgedWhateverHappens) {
+  const std::uint64_t seeds = std::getenv("WEIR_TEST_FULL") != nullptr ? 500 : 30;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    SCOPED_TRACE(seed);
+    ChangingTopic topic(seed);
+    for (int step = 0; step < 60; ++step) {
+      topic.step();
+      topic.check();
+      ASSERT_FALSE(::testing::Test::HasFatalFailure()) << "step " << step;
+    }
+  }
 }
 
 }  // namespace
