@@ -31,6 +31,8 @@ struct DirectoryLayout {
 
 inline constexpr std::string_view kMetadataTopic = "__cluster_metadata";
 inline constexpr std::string_view kOffsetsTopic = "__consumer_offsets";
+inline constexpr std::string_view kDeletedFolderSuffix = "-delete";
+inline constexpr std::int32_t kNodeId = 1;  // of this directory's one node
 bool is_internal_topic(const std::string& topic);
 
 struct LogDirectoryOptions {
@@ -64,6 +66,10 @@ class LogDirectory : private OffsetsTopic {
   std::vector<TopicDescription> list_topics();
   Result<TopicDescription> describe_topic(const std::string& name);
   Status delete_topic(const std::string& name);
+  Status grow_topic(const std::string& name, std::int32_t partitions, OrderedGrowth ordered);
+  Status alter_topic(const std::string& name, const TopicConfig& set,
+                     const std::vector<std::string>& remove);
+  Result<std::vector<TopicSetting>> topic_settings(const std::string& name) const;
 
   // Opens on demand. Errors: kUnknownTopic; what recovery said about this partition.
   Result<std::shared_ptr<Partition>> partition(const TopicPartition& name);
@@ -71,8 +77,7 @@ class LogDirectory : private OffsetsTopic {
   // raises its leader epoch, first in the metadata log, then in the partition.
   Result<std::shared_ptr<Partition>> partition_for_append(const TopicPartition& name);
 
-  // Moves a partition's log start up to `before`; durable when ok.
-  // Errors: kUnknownTopic, kOffsetOutOfRange (above the high watermark), kIo, kNoSpace.
+  // As Admin::delete_records. Errors also: kIo, kNoSpace.
   Status delete_records(const TopicPartition& name, Offset before);
 
   GroupOffsets& offsets() { return offsets_; }
@@ -80,7 +85,7 @@ class LogDirectory : private OffsetsTopic {
   bool read_only() const { return options_.read_only; }
   const Clock& clock() const { return *options_.clock; }
 
-  // Moves whenever a topic is made or deleted; the waiter is notified too.
+  // Moves whenever a topic is made, grown, altered or deleted; the waiter is notified too.
   std::uint64_t topic_generation() const {
     return topic_generation_.load(std::memory_order_acquire);
   }
@@ -120,9 +125,15 @@ class LogDirectory : private OffsetsTopic {
   void report_recovery(const Partition& partition) const;
 
   Partition::OpenOptions open_options(const TopicPartition& name, const TopicImage& topic) const;
-  Result<std::shared_ptr<Partition>> open_partition(const TopicPartition& name,
-                                                    const TopicImage& topic);
-  Result<std::optional<TopicImage>> image_of(const TopicPartition& name) const;
+  PartitionSettings settings_of(const TopicImage& topic) const;
+  Result<std::shared_ptr<Partition>> open_partition(const TopicPartition& name);
+  Result<TopicImage> image_of(const std::string& topic) const;
+  Result<TopicImage> image_of(const TopicPartition& name) const;
+  // Errors: kClosed, kUnknownTopic.
+  Result<TopicImage> image_to_change(const std::string& topic, std::string_view action) const
+      WEIR_REQUIRES(change_mutex_);
+  std::vector<std::shared_ptr<Partition>> opened_partitions(const TopicImage& topic) const;
+  Status check_policy_deletes(const std::string& topic) const;
   Status remove_partition_folder(const std::string& folder, const Uuid& topic_id);
   void topics_changed();
   Status check_writable(std::string_view action) const;
@@ -153,7 +164,8 @@ class LogDirectory : private OffsetsTopic {
   Rng rng_ WEIR_GUARDED_BY(change_mutex_);
   bool closed_ WEIR_GUARDED_BY(change_mutex_) = false;
 
-  Mutex open_mutex_;           // serialises opening of partitions; held across their I/O
+  // Serialises opening of partitions and changes of settings; held across their I/O.
+  Mutex open_mutex_;
   mutable Mutex state_mutex_;  // never held across I/O
   MetadataImage image_ WEIR_GUARDED_BY(state_mutex_);
   std::map<TopicPartition, Opened> opened_ WEIR_GUARDED_BY(state_mutex_);

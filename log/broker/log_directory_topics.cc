@@ -1,4 +1,4 @@
-// Topics of a directory: create, list, describe, delete.
+// Topics of a directory: create, list, describe, grow, delete.
 #include "log/broker/log_directory.h"
 #include "log/partition/topic_settings.h"
 
@@ -24,9 +24,10 @@ TopicDescription describe(const TopicImage& topic) {
 }
 
 // Metric names cannot tell '.' from '_' (Kafka's Topic.hasCollision).
-std::string metric_name(std::string name) {
-  std::replace(name.begin(), name.end(), '.', '_');
-  return name;
+bool share_metrics(std::string_view a, std::string_view b) {
+  const auto metric = [](char c) { return c == '.' ? '_' : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [metric](char x, char y) { return metric(x) == metric(y); });
 }
 
 }  // namespace
@@ -37,7 +38,7 @@ Status LogDirectory::check_name_is_free(const std::string& name) const {
     return Error(Errc::kTopicExists, fmt::format("topic {} exists already", name));
   }
   for (const auto& [other, topic] : image_.topics()) {
-    if (metric_name(other) == metric_name(name)) {
+    if (share_metrics(other, name)) {
       return Error(
           Errc::kInvalidTopic,
           fmt::format(
@@ -74,7 +75,7 @@ Result<TopicDescription> LogDirectory::create_topic(const TopicSpec& spec) {
   }
   for (std::int32_t i = 0; i < spec.partitions; ++i) {
     records.emplace_back(
-        PartitionMetadataRecord{PartitionId(i), id, 1, LeaderEpoch(0), 0, directory_id_});
+        PartitionMetadataRecord{PartitionId(i), id, kNodeId, LeaderEpoch(0), 0, directory_id_});
   }
   WEIR_TRY(append_metadata(records));
   topics_changed();
@@ -91,7 +92,7 @@ std::vector<TopicDescription> LogDirectory::list_topics() {
   return topics;
 }
 
-Result<TopicDescription> LogDirectory::describe_topic(const std::string& name) {
+Result<TopicImage> LogDirectory::image_of(const std::string& name) const {
   const MutexLock lock(state_mutex_);
   const TopicImage* topic = image_.find(name);
   if (topic == nullptr) {
@@ -105,7 +106,21 @@ Result<TopicDescription> LogDirectory::describe_topic(const std::string& name) {
                      ? fmt::format("topic {} does not exist", name)
                      : fmt::format("topic {} does not exist; did you mean {}?", name, nearest));
   }
-  return describe(*topic);
+  return *topic;
+}
+
+Result<TopicDescription> LogDirectory::describe_topic(const std::string& name) {
+  WEIR_TRY_ASSIGN(const TopicImage topic, image_of(name));
+  return describe(topic);
+}
+
+Result<TopicImage> LogDirectory::image_to_change(const std::string& name,
+                                                 std::string_view action) const {
+  if (closed_) {
+    return Error(Errc::kClosed,
+                 fmt::format("cannot {} topic {}: {} is closed", action, name, layout_.root));
+  }
+  return image_of(name);
 }
 
 Status LogDirectory::delete_topic(const std::string& name) {
@@ -153,8 +168,59 @@ Status LogDirectory::delete_topic(const std::string& name) {
   return offsets_.forget_topic(name);
 }
 
+Status LogDirectory::remove_partition_folder(const std::string& folder, const Uuid& topic_id) {
+  // First the new name, so that a crash while files go leaves nothing that looks like a partition.
+  const std::string path = join_path(layout_.log, folder);
+  const std::string doomed =
+      fmt::format("{}.{}{}", path, topic_id.to_string(), kDeletedFolderSuffix);
+  WEIR_TRY(files_.rename(path, doomed));
+  WEIR_TRY(files_.sync_directory(layout_.log));
+  return remove_tree(files_, doomed);
+}
+
+Status LogDirectory::grow_topic(const std::string& name, std::int32_t partitions,
+                                OrderedGrowth ordered) {
+  WEIR_TRY(check_writable(fmt::format("grow topic {}", name)));
+  if (is_internal_topic(name)) {
+    return Error(Errc::kInvalidTopic,
+                 fmt::format("topic {} is the log's own: what it holds is found by its partition "
+                             "count, which stays",
+                             name));
+  }
+  const MutexLock change(change_mutex_);
+  WEIR_TRY_ASSIGN(const TopicImage topic, image_to_change(name, "grow"));
+  const auto present = static_cast<std::int32_t>(topic.leader_epochs.size());
+  if (partitions <= present || partitions > kPartitionsMax) {
+    return Error(Errc::kInvalidArgument,
+                 fmt::format("topic {} has {} partitions and cannot have {}: they are only added; "
+                             "give {} to {}",
+                             name, present, partitions, present + 1, kPartitionsMax));
+  }
+  const auto is_ordered = topic.config.find("weir.ordered");
+  if (ordered == OrderedGrowth::kRefuse && is_ordered != topic.config.end() &&
+      is_ordered->second == "true") {
+    return Error(Errc::kInvalidArgument,
+                 fmt::format("topic {} has weir.ordered=true: with more partitions a key's next "
+                             "records would go to another partition than its former ones; copy the "
+                             "records to a new topic, or force it",
+                             name));
+  }
+  std::vector<MetadataRecord> records;
+  for (std::int32_t i = present; i < partitions; ++i) {
+    records.emplace_back(PartitionMetadataRecord{PartitionId(i), topic.id, kNodeId, LeaderEpoch(0),
+                                                 0, directory_id_});
+  }
+  WEIR_TRY(append_metadata(records));
+  topics_changed();
+  return {};
+}
+
 Status LogDirectory::delete_records(const TopicPartition& name, Offset before) {
   WEIR_TRY_ASSIGN(const std::shared_ptr<Partition> partition, partition_for_append(name));
+  WEIR_TRY(check_policy_deletes(name.topic));
+  if (before == kNoOffset) {
+    before = partition->offsets().high_watermark;
+  }
   WEIR_TRY(partition->advance_log_start(before));
   // The start first: segments must not be gone while an old start is what a crash would find.
   WEIR_TRY(write_checkpoints());

@@ -38,13 +38,23 @@ Result<EmbeddedSink::Target*> EmbeddedSink::target(Topic& topic, PartitionId par
       return Error(Errc::kUnknownTopic,
                    fmt::format("topic {} was deleted and made again; open it anew", name.topic));
     }
-    // A full batch must be one that the topic takes.
-    const std::size_t batch_bytes = std::min(
-        options_.batch_bytes, static_cast<std::size_t>(log->options().settings.batch_bytes_max()));
-    slot.reset(
-        new Target{std::move(log), BatchBuilder(batch_bytes), kNoOffset, kNoLeaderEpoch, false});
+    const PartitionSettings settings = log->settings();
+    slot.reset(new Target{std::move(log), settings, make_builder(settings), kNoOffset,
+                          kNoLeaderEpoch, false});
   }
   return slot.get();
+}
+
+Compression EmbeddedSink::compression_of(const PartitionSettings& settings) const {
+  return settings.compression.value_or(options_.compression);
+}
+
+// A full batch must be one that the topic takes, also if it does not compress.
+BatchBuilder EmbeddedSink::make_builder(const PartitionSettings& settings) const {
+  const Compression compression = compression_of(settings);
+  const std::size_t batch_bytes = BatchBuilder::batch_bytes_within(
+      static_cast<std::size_t>(settings.batch_bytes_max()), compression.codec);
+  return BatchBuilder(std::min(options_.batch_bytes, batch_bytes), compression);
 }
 
 Status EmbeddedSink::send(SinkTopic topic, PartitionId partition,
@@ -54,8 +64,11 @@ Status EmbeddedSink::send(SinkTopic topic, PartitionId partition,
   }
   if (topic >= topics_.size() || partition.value() < 0 ||
       partition.value() >= topics_[topic].description.partitions) [[unlikely]] {
-    return Error(Errc::kInvalidArgument, fmt::format("sink has no partition {} of topic handle {}",
-                                                     partition.value(), topic));
+    return Error(
+        Errc::kInvalidArgument,
+        fmt::format("sink has no partition {} of topic handle {}; a topic that grew must be "
+                    "opened again",
+                    partition.value(), topic));
   }
   WEIR_TRY_ASSIGN(Target * to, target(topics_[topic], partition));
   if (!to->open) {
@@ -74,23 +87,30 @@ Status EmbeddedSink::send(SinkTopic topic, PartitionId partition,
   return {};
 }
 
-Status EmbeddedSink::add(Target& target, const RecordRef& record) {
-  // A record that is far from the limit needs no exact size.
-  const auto limit = static_cast<std::size_t>(target.log->options().settings.batch_bytes_max());
+// The topic's limit is for what is stored: how large that is, compressed, is known at the append.
+Status EmbeddedSink::check_size(const Target& target, const RecordRef& record) const {
+  const bool compressed = compression_of(target.settings).codec != Codec::kNone;
+  const auto limit =
+      static_cast<std::size_t>(compressed ? INT32_MAX : target.settings.batch_bytes_max());
   const std::size_t payload =
       record.key.size() + record.value.size() + record.headers.encoded().size();
-  if (payload + 2 * kBatchHeaderBytes > limit) [[unlikely]] {
-    const std::size_t size = BatchBuilder::batch_size_of(record);
-    if (size > limit) {
-      return Error(
-          Errc::kRecordTooLarge,
-          fmt::format(
-              "a record of {} bytes does not fit {} ({} {}); split it or raise the setting of the "
-              "topic",
-              size, target.log->options().name.to_string(),
-              target.log->options().settings.batch_limit_name(), limit));
-    }
+  if (payload + 2 * kBatchHeaderBytes <= limit) [[likely]] {
+    return {};  // a record that is far from the limit needs no exact size
   }
+  const std::size_t size = BatchBuilder::batch_size_of(record);
+  if (size <= limit) {
+    return {};
+  }
+  return Error(
+      Errc::kRecordTooLarge,
+      fmt::format("a record of {} bytes does not fit {} ({} {}); split it or raise the setting of "
+                  "the topic",
+                  size, target.log->options().name.to_string(),
+                  compressed ? "a batch" : target.settings.batch_limit_name(), limit));
+}
+
+Status EmbeddedSink::add(Target& target, const RecordRef& record) {
+  WEIR_TRY(check_size(target, record));
   if (target.builder.append(record)) [[likely]] {
     return {};
   }
@@ -112,7 +132,12 @@ Status EmbeddedSink::append(Target& target) {
   }
   target.end = appended->next_offset;
   target.epoch = appended->leader_epoch;
-  if (options_.acks_all && target.log->options().settings.durability == DurabilityMode::kFsync) {
+  // Settings may change while the log is open: what was just sealed is the last of the old form.
+  if (PartitionSettings now = target.log->settings(); now != target.settings) {
+    target.settings = now;
+    target.builder = make_builder(now);
+  }
+  if (options_.acks_all && target.settings.durability == DurabilityMode::kFsync) {
     unacknowledged_.push_back({target.log, target.end, bytes});
     unacknowledged_bytes_ += bytes;
   }

@@ -12,11 +12,13 @@
 namespace weir::log {
 
 // RecordSink over partitions of this process's directory. A batch is encoded once, into the buffer
-// that is then written and read; a full batch is appended on the caller's thread.
+// that is then written and read; a full batch is compressed and appended on the caller's thread. A
+// topic with a codec of its own gets its batches in that, whatever SinkOptions says, so that they
+// are compressed once.
 //
 // Threading: confined to one thread at a time.
 // Bounds:    batches that were appended but are not yet acknowledged hold at most
-//            SinkOptions::buffer_bytes_max; then send() waits.
+//            SinkOptions::buffer_bytes_max before compression; then send() waits.
 class EmbeddedSink : public RecordSink {
  public:
   EmbeddedSink(LogDirectory& directory, SinkOptions options)
@@ -33,6 +35,7 @@ class EmbeddedSink : public RecordSink {
  private:
   struct Target {
     std::shared_ptr<Partition> log;  // opened at the first send
+    PartitionSettings settings;      // in force at the last append
     BatchBuilder builder;
     Offset end = kNoOffset;  // behind what was appended since the last flush
     LeaderEpoch epoch;
@@ -49,6 +52,9 @@ class EmbeddedSink : public RecordSink {
   };
 
   Result<Target*> target(Topic& topic, PartitionId partition);
+  Compression compression_of(const PartitionSettings& settings) const;
+  BatchBuilder make_builder(const PartitionSettings& settings) const;
+  Status check_size(const Target& target, const RecordRef& record) const;
   Status add(Target& target, const RecordRef& record);
   Status append(Target& target);
   Status wait_for_room();

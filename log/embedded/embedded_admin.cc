@@ -60,11 +60,19 @@ Status EmbeddedAdmin::delete_records(const TopicPartition& partition, Offset bef
   return directory_.delete_records(partition, before);
 }
 
-Status EmbeddedAdmin::grow_topic(const std::string& name, std::int32_t /*partitions*/) {
-  return Error(
-      Errc::kUnsupported,
-      fmt::format("topic {} cannot grow in this version; make a new topic and copy the records",
-                  name));
+Status EmbeddedAdmin::grow_topic(const std::string& name, std::int32_t partitions,
+                                 OrderedGrowth ordered) {
+  return directory_.grow_topic(name, partitions, ordered);
+}
+
+Status EmbeddedAdmin::alter_topic(const std::string& name, const TopicConfig& set,
+                                  const std::vector<std::string>& remove) {
+  return directory_.alter_topic(name, set, remove);
+}
+
+Result<std::vector<TopicSetting>> EmbeddedAdmin::topic_settings(const std::string& name) {
+  WEIR_TRY(directory_.refresh());
+  return directory_.topic_settings(name);
 }
 
 }  // namespace weir::log

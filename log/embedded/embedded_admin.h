@@ -20,7 +20,11 @@ class EmbeddedAdmin : public Admin {
                                                  LeaderEpoch epoch) override;
   Result<std::optional<Offset>> tombstone_horizon(const TopicPartition& partition) override;
   Status delete_records(const TopicPartition& partition, Offset before) override;
-  Status grow_topic(const std::string& name, std::int32_t partitions) override;
+  Status grow_topic(const std::string& name, std::int32_t partitions,
+                    OrderedGrowth ordered) override;
+  Status alter_topic(const std::string& name, const TopicConfig& set,
+                     const std::vector<std::string>& remove) override;
+  Result<std::vector<TopicSetting>> topic_settings(const std::string& name) override;
 
  private:
   Result<std::shared_ptr<Partition>> open(const TopicPartition& partition);

@@ -2,7 +2,7 @@
 
 #include "log/partition/partition_metadata.h"
 #include "log/partition/watermarks.h"
-#include "log/record/append_validation.h"
+#include "log/record/compression.h"
 #include "log/segment/segment_names.h"
 
 #include <weir/runtime/logger.h>
@@ -96,19 +96,15 @@ Result<Partition::Appended> LocalPartition::append_locked(SharedBytes batch, App
     base = log_end_;
     epoch = leader_epoch_;
   }
-  WEIR_TRY_ASSIGN(BatchHeader header, check_batch(batch, origin, settings));
+  Appended result;
+  WEIR_TRY_ASSIGN(result.log_append_time, prepare_batch(batch, origin, settings));
   if (Status prepared = prepare_folder(); !prepared.ok()) {
     return prepared.error().code() == Errc::kNoSpace ? std::move(prepared).error()
                                                      : poison(std::move(prepared).error());
   }
   unclean_ = true;
-  Appended result;
-  if (settings.timestamp_type == TimestampType::kLogAppendTime) {
-    result.log_append_time = environment_.clock.now();
-    stamp_append_time(batch.data(), batch.size(), result.log_append_time);
-  }
   stamp_offset(batch.data(), base, epoch);
-  WEIR_TRY_ASSIGN(header, read_batch_header(batch.view()));
+  WEIR_TRY_ASSIGN(const BatchHeader header, read_batch_header(batch.view()));
   if (active_ == nullptr ||
       active_->must_roll(header, segment_settings(settings), environment_.clock.now())) {
     const bool sealed = active_ != nullptr;
@@ -143,12 +139,50 @@ Status LocalPartition::check_open() const {
   return health();
 }
 
-Result<BatchHeader> LocalPartition::check_batch(SharedBytes& batch, AppendOrigin origin,
+Result<Timestamp> LocalPartition::prepare_batch(SharedBytes& batch, AppendOrigin origin,
                                                 const PartitionSettings& settings) const {
-  if (!batch.is_unique()) {
-    return Error(Errc::kInvalidArgument,
-                 "the batch is shared: it is stamped in place, hand over the only reference");
+  WEIR_TRY(check_size(batch, settings));
+  WEIR_TRY_ASSIGN(BatchHeader header, check_header(batch, origin));
+  const auto named = [this](Error error) {
+    return std::move(error).with_context(options_.name.to_string());
+  };
+  const AppendRules rules = append_rules(origin, settings);
+  const bool converts = settings.must_convert(header);
+  // Unpacked once, for validation and for the new codec.
+  if (converts && header.codec_bits() != 0) {
+    Result<SharedBytes> plain =
+        convert_batch(header, batch.view(), {}, rules.limits.decompressed_bytes_max);
+    if (!plain.ok()) {
+      return named(std::move(plain).error());
+    }
+    batch = *std::move(plain);
+    WEIR_TRY_ASSIGN(header, read_batch_header(batch.view(), SIZE_MAX));
   }
+  AppendFix fix;
+  if (Status valid = validate_for_append(header, batch.view(), rules, &fix); !valid.ok()) {
+    return named(std::move(valid).error());
+  }
+  if (converts) {
+    if (settings.compression->codec != Codec::kNone) {
+      WEIR_TRY_ASSIGN(batch, convert_batch(header, batch.view(), *settings.compression,
+                                           rules.limits.decompressed_bytes_max));
+    }
+    WEIR_TRY(check_size(batch, settings));
+  }
+  Timestamp append_time = kNoTimestamp;
+  if (settings.timestamp_type == TimestampType::kLogAppendTime) {
+    append_time = environment_.clock.now();
+    stamp_append_time(batch.data(), batch.size(), append_time);
+  } else if (fix.needed) {
+    stamp_create_time(batch.data(), batch.size(), fix.max_timestamp);
+  } else if (converts) {
+    stamp_crc(batch.data(), batch.size());
+  }
+  return append_time;
+}
+
+Status LocalPartition::check_size(const SharedBytes& batch,
+                                  const PartitionSettings& settings) const {
   const std::int64_t largest = settings.batch_bytes_max();
   if (batch.size() > static_cast<std::size_t>(largest)) {
     return Error(Errc::kRecordTooLarge,
@@ -157,10 +191,34 @@ Result<BatchHeader> LocalPartition::check_batch(SharedBytes& batch, AppendOrigin
                              batch.size(), options_.name.to_string(), largest,
                              settings.max_message_bytes, settings.segment_bytes));
   }
+  return Status();
+}
+
+Result<BatchHeader> LocalPartition::check_header(const SharedBytes& batch,
+                                                 AppendOrigin origin) const {
+  if (!batch.is_unique()) {
+    return Error(Errc::kInvalidArgument,
+                 "the batch is shared: it is stamped in place, hand over the only reference");
+  }
   if (batch.size() < kBatchHeaderBytes) {
     return Error(Errc::kCorrupt, fmt::format("batch of {} bytes for {} is shorter than a header",
                                              batch.size(), options_.name.to_string()));
   }
+  Result<BatchHeader> header = origin == AppendOrigin::kClient ? verify_batch(batch.view())
+                                                               : read_batch_header(batch.view());
+  if (!header.ok()) {
+    return std::move(header).error().with_context(options_.name.to_string());
+  }
+  if (header->size_bytes() != batch.size()) {
+    return Error(Errc::kCorrupt,
+                 fmt::format("batch for {} has {} bytes by its header, {} are here",
+                             options_.name.to_string(), header->size_bytes(), batch.size()));
+  }
+  return header;
+}
+
+AppendRules LocalPartition::append_rules(AppendOrigin origin,
+                                         const PartitionSettings& settings) const {
   AppendRules rules;
   rules.trust_records = origin != AppendOrigin::kClient;
   rules.allow_control = origin == AppendOrigin::kCoordinator;
@@ -171,24 +229,7 @@ Result<BatchHeader> LocalPartition::check_batch(SharedBytes& batch, AppendOrigin
     rules.timestamp_min = shifted(now, -settings.timestamp_before_max_ms);
     rules.timestamp_max = shifted(now, settings.timestamp_after_max_ms);
   }
-  Result<BatchHeader> header =
-      rules.trust_records ? read_batch_header(batch.view()) : verify_batch(batch.view());
-  if (!header.ok()) {
-    return std::move(header).error().with_context(options_.name.to_string());
-  }
-  if (header->size_bytes() != batch.size()) {
-    return Error(Errc::kCorrupt,
-                 fmt::format("batch for {} has {} bytes by its header, {} are here",
-                             options_.name.to_string(), header->size_bytes(), batch.size()));
-  }
-  AppendFix fix;
-  if (Status valid = validate_for_append(*header, batch.view(), rules, &fix); !valid.ok()) {
-    return std::move(valid).error().with_context(options_.name.to_string());
-  }
-  if (fix.needed) {
-    stamp_create_time(batch.data(), batch.size(), fix.max_timestamp);
-  }
-  return header;
+  return rules;
 }
 
 void LocalPartition::publish(SharedBytes batch, const BatchHeader& header,
@@ -322,17 +363,24 @@ DurableLog::Dirty LocalPartition::take_dirty() {
 void LocalPartition::on_durable(Offset end) {
   {
     const MutexLock lock(mutex_);
-    if (durability_lost_) {
+    if (!mark_durable(end)) {
       return;
     }
-    recovery_point_ = std::max(recovery_point_, end);
-    if (end <= high_watermark_) {
-      return;
-    }
-    high_watermark_ = end;
-    publish_watermark();
   }
   notify_waiters();
+}
+
+bool LocalPartition::mark_durable(Offset end) {
+  if (durability_lost_) {
+    return false;
+  }
+  recovery_point_ = std::max(recovery_point_, end);
+  if (end <= high_watermark_) {
+    return false;
+  }
+  high_watermark_ = end;
+  publish_watermark();
+  return true;
 }
 
 void LocalPartition::on_durability_lost(const Error& error) {
@@ -414,9 +462,52 @@ Status LocalPartition::set_leader_epoch(LeaderEpoch epoch) {
              : Status(poison(std::move(written).error()));
 }
 
-void LocalPartition::set_settings(const PartitionSettings& settings) {
+PartitionSettings LocalPartition::settings() const {
   const MutexLock lock(mutex_);
-  settings_ = settings;
+  return settings_;
+}
+
+Status LocalPartition::set_settings(const PartitionSettings& settings) {
+  Status set;
+  {
+    const MutexLock appending(append_mutex_);
+    if (settings.durability != this->settings().durability) {
+      set = check_open();
+      if (set.ok()) {
+        set = sync_all();
+      }
+    }
+    if (set.ok()) {
+      const MutexLock lock(mutex_);
+      settings_ = settings;
+    }
+  }
+  notify_waiters();
+  return set;
+}
+
+// A round of the flusher may have taken dirty files and not be done with them: every segment that
+// is not known to be durable is synced here.
+Status LocalPartition::sync_all() {
+  const Dirty dirty = take_dirty();
+  Segments segments;
+  {
+    const MutexLock lock(mutex_);
+    for (const std::shared_ptr<Segment>& segment : segments_) {
+      if (segment->next_offset() > recovery_point_) {
+        segments.push_back(segment);
+      }
+    }
+  }
+  for (const std::shared_ptr<Segment>& segment : segments) {
+    if (Status synced = segment->sync(); !synced.ok()) {
+      on_durability_lost(synced.error());
+      return health();
+    }
+  }
+  const MutexLock lock(mutex_);
+  mark_durable(dirty.end);
+  return Status();
 }
 
 Status LocalPartition::close() {
@@ -489,11 +580,7 @@ Status LocalPartition::close_files() {
   }
   WEIR_TRY(environment_.files.sync_directory(options_.path));
   const MutexLock lock(mutex_);
-  if (!durability_lost_) {
-    recovery_point_ = std::max(recovery_point_, dirty.end);
-    high_watermark_ = std::max(high_watermark_, dirty.end);
-    publish_watermark();
-  }
+  mark_durable(dirty.end);
   return Status();
 }
 

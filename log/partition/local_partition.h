@@ -4,6 +4,7 @@
 #include "log/partition/partition.h"
 #include "log/partition/partition_loader.h"
 #include "log/partition/tail_cache.h"
+#include "log/record/append_validation.h"
 
 #include <weir/runtime/thread_annotations.h>
 
@@ -33,7 +34,8 @@ class LocalPartition final : public Partition {
   const RecoveryReport& recovery() const override { return report_; }
   const OpenOptions& options() const override { return options_; }
   Status set_leader_epoch(LeaderEpoch epoch) override;
-  void set_settings(const PartitionSettings& settings) override;
+  PartitionSettings settings() const override;
+  Status set_settings(const PartitionSettings& settings) override;
   Status refresh(Offset log_start, Offset high_watermark) override;
   Status advance_log_start(Offset before) override;
   Status remove_old_segments() override;
@@ -59,8 +61,13 @@ class LocalPartition final : public Partition {
   Result<Appended> append_locked(SharedBytes batch, AppendOrigin origin, Pending& pending)
       WEIR_REQUIRES(append_mutex_);
   Status check_open() const WEIR_EXCLUDES(mutex_);
-  Result<BatchHeader> check_batch(SharedBytes& batch, AppendOrigin origin,
+  // Validates `batch` and puts it into the form in which it is stored, save offset and epoch.
+  // Returns the time that was stamped; kNoTimestamp with CreateTime.
+  Result<Timestamp> prepare_batch(SharedBytes& batch, AppendOrigin origin,
                                   const PartitionSettings& settings) const;
+  Status check_size(const SharedBytes& batch, const PartitionSettings& settings) const;
+  Result<BatchHeader> check_header(const SharedBytes& batch, AppendOrigin origin) const;
+  AppendRules append_rules(AppendOrigin origin, const PartitionSettings& settings) const;
   Status prepare_folder() WEIR_REQUIRES(append_mutex_);
   Status make_folder() WEIR_REQUIRES(append_mutex_);
   Status write_epochs() WEIR_REQUIRES(append_mutex_);
@@ -69,9 +76,13 @@ class LocalPartition final : public Partition {
                Pending& pending) WEIR_REQUIRES(append_mutex_);
   // Refuses appends from now on. Returns `error`.
   Error poison(Error error) WEIR_EXCLUDES(mutex_);
+  // Makes durable whatever was appended so far, without the flusher.
+  Status sync_all() WEIR_REQUIRES(append_mutex_);
   Status close_files() WEIR_REQUIRES(append_mutex_);
   void notify_waiters() WEIR_EXCLUDES(mutex_);
   void publish_watermark() WEIR_REQUIRES(mutex_);
+  // Whether the high watermark moved.
+  bool mark_durable(Offset end) WEIR_REQUIRES(mutex_);
 
   // --- Reading; local_partition_read.cc
   Error out_of_range(Offset from) const WEIR_REQUIRES(mutex_);

@@ -13,10 +13,11 @@ Status LocalPartition::advance_log_start(Offset before) {
     WEIR_TRY(check_open());
     {
       const MutexLock lock(mutex_);
-      if (before > high_watermark_) {
+      if (before > high_watermark_ || before < Offset(0)) {
         return Error(
             Errc::kOffsetOutOfRange,
-            fmt::format("records of {} below {} cannot be deleted, its high watermark is {}",
+            fmt::format("records of {} below {} cannot be deleted: give 0 to its high "
+                        "watermark {}, or -1 for that",
                         options_.name.to_string(), before.value(), high_watermark_.value()));
       }
       if (before <= log_start_) {

@@ -32,6 +32,7 @@ struct PartitionSettings {
   std::int64_t timestamp_before_max_ms = INT64_MAX;
   std::int64_t timestamp_after_max_ms = 3600LL * 1000;
   DurabilityMode durability = DurabilityMode::kFsync;
+  std::optional<Compression> compression;  // of stored batches; nullopt: as they came
 
   // Largest batch that the partition takes.
   std::int64_t batch_bytes_max() const { return std::min(max_message_bytes, segment_bytes); }
@@ -39,6 +40,12 @@ struct PartitionSettings {
   const char* batch_limit_name() const {
     return segment_bytes < max_message_bytes ? "segment.bytes" : "max.message.bytes";
   }
+  // Whether a batch must get another codec before it is stored. Control batches keep theirs: none.
+  bool must_convert(const BatchHeader& header) const {
+    return compression && !header.is_control() &&
+           header.codec_bits() != static_cast<std::uint8_t>(compression->codec);
+  }
+  friend bool operator==(const PartitionSettings&, const PartitionSettings&) = default;
 };
 
 // Who appends (org.apache.kafka.storage.internals.log.AppendOrigin): only the log itself writes
@@ -119,8 +126,9 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
     LeaderEpoch leader_epoch;
     Timestamp log_append_time = kNoTimestamp;  // LogAppendTime topics
   };
-  // Appends one whole batch: validates it, assigns offsets, stamps epoch (and time), writes it. The
-  // buffer is stamped in place, so the caller must be its only owner; it is shared afterwards.
+  // Appends one whole batch: validates it, gives it the topic's codec if it has another, assigns
+  // offsets, stamps epoch (and time), writes it. The buffer is stamped in place, so the caller must
+  // be its only owner; it is shared afterwards. Its size is judged as it came and as it is stored.
   // Errors: kRecordTooLarge, kInvalidRecord, kInvalidTimestamp, kCorrupt: nothing was written.
   //         kNoSpace: nothing was kept, retriable. kIo: the log refuses all further appends.
   virtual Result<Appended> append(SharedBytes batch,
@@ -147,13 +155,19 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
   virtual const OpenOptions& options() const = 0;
   // Raises the leader epoch; the next batch starts it. Writes leader-epoch-checkpoint.
   virtual Status set_leader_epoch(LeaderEpoch epoch) = 0;
-  virtual void set_settings(const PartitionSettings& settings) = 0;
+  // Settings in force; options().settings are those of the opening.
+  virtual PartitionSettings settings() const = 0;
+  // In force from the next append on. When weir.durability changes, what was appended under the
+  // old one is synced first: a waiting acknowledgement is still what it promised, and below the
+  // high watermark of an fsync log all is on disk. Errors: kIo (the sync failed: the log refuses
+  // further appends), kClosed, kReadOnly; the old settings stay then.
+  virtual Status set_settings(const PartitionSettings& settings) = 0;
   // Read-only partitions: what the holder published; also finds segments that were rolled since.
   virtual Status refresh(Offset log_start, Offset high_watermark) = 0;
   // DeleteRecords in two steps, so that the caller makes the new start durable in between: moves
   // the log start up to `before` (a start that is higher already stays), then removes the segments
   // that lie wholly below it. Readers that hold them keep their data. Errors: kOffsetOutOfRange
-  // when `before` is above the high watermark; kReadOnly, kIo.
+  // when `before` is negative or above the high watermark; kReadOnly, kIo.
   virtual Status advance_log_start(Offset before) = 0;
   virtual Status remove_old_segments() = 0;
   // Offset below which everything is synced.

@@ -17,10 +17,24 @@ const std::array kProperties{
       .member = &S::cleanup_policy,
       .one_of = "delete,compact,compact+delete",
       .doc = "What happens to old segments: delete, compact, or both."},
+    P{.name = "compression.gzip.level",
+      .member = &S::compression_gzip_level,
+      .one_of = CompressionSettings::kGzipLevels,
+      .doc = "Level of gzip where the log compresses; -1 is zlib's own choice."},
+    P{.name = "compression.lz4.level",
+      .member = &S::compression_lz4_level,
+      .min = CompressionSettings::kLz4LevelMin,
+      .max = CompressionSettings::kLz4LevelMax,
+      .doc = "Level of lz4 where the log compresses; 9 is the fast compressor."},
     P{.name = "compression.type",
       .member = &S::compression_type,
       .one_of = "producer,uncompressed,gzip,snappy,lz4,zstd",
       .doc = "Codec of stored batches; producer keeps the bytes as they came."},
+    P{.name = "compression.zstd.level",
+      .member = &S::compression_zstd_level,
+      .min = CompressionSettings::kZstdLevelMin,
+      .max = CompressionSettings::kZstdLevelMax,
+      .doc = "Level of zstd where the log compresses."},
     P{.name = "delete.retention.ms",
       .member = &S::delete_retention_ms,
       .min = 0,
@@ -111,6 +125,9 @@ const std::array kProperties{
       .member = &S::weir_durability,
       .one_of = "fsync,memory",
       .doc = "fsync: acknowledged means on disk. memory: acknowledged means in the page cache."},
+    P{.name = "weir.ordered",
+      .member = &S::weir_ordered,
+      .doc = "Keys must stay in their partitions: the topic does not grow unless it is forced."},
 };
 
 }  // namespace
@@ -119,7 +136,8 @@ std::span<const Property<TopicSettings>> topic_properties() {
   return kProperties;
 }
 
-Result<TopicSettings> parse_topic_settings(const std::string& topic, const TopicConfig& config) {
+Result<TopicSettings> parse_topic_settings(const std::string& topic, const TopicConfig& config,
+                                           std::vector<std::string> problems) {
   // "compact,delete" is one value in Kafka; the choice list is comma-separated, so it is judged
   // here.
   TopicConfig judged = config;
@@ -129,13 +147,29 @@ Result<TopicSettings> parse_topic_settings(const std::string& topic, const Topic
   if (both) {
     policy->second = "compact+delete";
   }
-  Result<TopicSettings> settings =
-      parse_settings<TopicSettings>(fmt::format("topic {}", topic), kProperties, judged);
+  Result<TopicSettings> settings = parse_settings<TopicSettings>(
+      fmt::format("topic {}", topic), kProperties, judged, {}, std::move(problems));
   if (settings.ok() && both) {
     settings->cleanup_policy = "compact,delete";
   }
   return settings;
 }
+
+namespace {
+
+std::optional<Compression> stored_compression(const TopicSettings& settings) {
+  if (settings.compression_type == "producer") {
+    return std::nullopt;
+  }
+  CompressionSettings named;
+  named.type = settings.compression_type;
+  named.gzip_level = settings.compression_gzip_level;
+  named.lz4_level = settings.compression_lz4_level;
+  named.zstd_level = settings.compression_zstd_level;
+  return named.compression();
+}
+
+}  // namespace
 
 PartitionSettings partition_settings(const TopicSettings& settings) {
   PartitionSettings result;
@@ -151,6 +185,7 @@ PartitionSettings partition_settings(const TopicSettings& settings) {
   result.timestamp_after_max_ms = settings.message_timestamp_after_max_ms;
   result.durability =
       settings.weir_durability == "memory" ? DurabilityMode::kMemory : DurabilityMode::kFsync;
+  result.compression = stored_compression(settings);
   return result;
 }
 

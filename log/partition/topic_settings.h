@@ -7,6 +7,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 namespace weir::log {
 
@@ -15,6 +16,9 @@ namespace weir::log {
 struct TopicSettings {
   std::string cleanup_policy = "delete";
   std::string compression_type = "producer";
+  std::string compression_gzip_level = "-1";
+  std::int64_t compression_lz4_level = 9;
+  std::int64_t compression_zstd_level = 3;
   std::int64_t delete_retention_ms = 86'400'000;
   std::int64_t file_delete_delay_ms = 60'000;
   std::int64_t flush_messages = INT64_MAX;
@@ -37,12 +41,15 @@ struct TopicSettings {
   std::int64_t segment_ms = 604'800'000;
   bool unclean_leader_election_enable = false;
   std::string weir_durability = "fsync";
+  bool weir_ordered = false;
 };
 
 std::span<const Property<TopicSettings>> topic_properties();
 
-// Errors: kInvalidConfig with every mistake, unknown keys with the nearest valid name.
-Result<TopicSettings> parse_topic_settings(const std::string& topic, const TopicConfig& config);
+// `problems`: mistakes that the caller found. Errors: kInvalidConfig with every mistake, unknown
+// keys with the nearest valid name.
+Result<TopicSettings> parse_topic_settings(const std::string& topic, const TopicConfig& config,
+                                           std::vector<std::string> problems = {});
 
 PartitionSettings partition_settings(const TopicSettings& settings);
 

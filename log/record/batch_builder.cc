@@ -1,5 +1,7 @@
 #include "log/record/batch_builder.h"
 
+#include "log/record/compression.h"
+
 #include <weir/runtime/assert.h>
 #include <weir/runtime/varint.h>
 
@@ -139,8 +141,19 @@ inline char* write_nullable(char* out, const NullableBytes& bytes) {
 
 }  // namespace
 
-BatchBuilder::BatchBuilder(std::size_t batch_bytes)
-    : batch_bytes_(std::clamp(batch_bytes, kBatchHeaderBytes, kBatchBytesMax)) {}
+BatchBuilder::BatchBuilder(std::size_t batch_bytes, Compression compression)
+    : batch_bytes_(std::clamp(batch_bytes, kBatchHeaderBytes, kBatchBytesMax)),
+      compression_(compression) {}
+
+std::size_t BatchBuilder::batch_bytes_within(std::size_t sealed_bytes, Codec codec) {
+  if (codec == Codec::kNone || sealed_bytes <= kBatchHeaderBytes) {
+    return sealed_bytes;
+  }
+  // What a codec adds grows with the size: what it adds to the whole is enough for the rest.
+  const std::size_t records = sealed_bytes - kBatchHeaderBytes;
+  const std::size_t added = compressed_bytes_max(codec, records) - records;
+  return added < records ? sealed_bytes - added : kBatchHeaderBytes;
+}
 
 bool BatchBuilder::append(const RecordRef& record) {
   const std::size_t payload = record.key.size() + record.value.size();
@@ -249,7 +262,6 @@ void BatchBuilder::write(const RecordRef& record) {
 SharedBytes BatchBuilder::seal(const Producer& producer) {
   WEIR_ASSERT(count_ > 0);
   BatchHeader header;
-  header.batch_length = static_cast<std::int32_t>(used_ - kBatchLengthEnd);
   header.leader_epoch = kNoLeaderEpoch;
   header.attributes = producer.transactional ? kTransactionalBit : std::int16_t{0};
   header.last_offset_delta = count_ - 1;
@@ -260,16 +272,33 @@ SharedBytes BatchBuilder::seal(const Producer& producer) {
   header.base_sequence = producer.base_sequence;
   header.records_count = count_;
 
-  write_batch_header(buffer_.data(), header);
-  stamp_crc(buffer_.data(), used_);
+  SharedBytes sealed = take_records(header);
+  header.batch_length = static_cast<std::int32_t>(sealed.size() - kBatchLengthEnd);
+  write_batch_header(sealed.data(), header);
+  stamp_crc(sealed.data(), sealed.size());
+  return sealed;
+}
+
+// The records behind room for their header, compressed if that is asked for, and a new start.
+SharedBytes BatchBuilder::take_records(BatchHeader& header) {
   buffer_.resize(used_);
-  SharedBytes sealed = std::move(buffer_);
+  SharedBytes records = std::move(buffer_);
   buffer_ = SharedBytes();
   data_ = nullptr;
   limit_ = 0;
   used_ = kBatchHeaderBytes;
   count_ = 0;
-  return sealed;
+  if (compression_.codec == Codec::kNone) {
+    return records;
+  }
+  SharedBytes compressed =
+      compress(compression_, records.view().substr(kBatchHeaderBytes), kBatchHeaderBytes);
+  if (compressed.size() > kBatchBytesMax) {
+    return records;
+  }
+  header.attributes =
+      static_cast<std::int16_t>(header.attributes | static_cast<std::int16_t>(compression_.codec));
+  return compressed;
 }
 
 std::size_t BatchBuilder::batch_size_of(const RecordRef& record) {

@@ -48,22 +48,6 @@ BatchHeader load_header(const char* in) {
 
 }  // namespace
 
-std::string_view codec_name(Codec codec) {
-  switch (codec) {
-    case Codec::kNone:
-      return "none";
-    case Codec::kGzip:
-      return "gzip";
-    case Codec::kSnappy:
-      return "snappy";
-    case Codec::kLz4:
-      return "lz4";
-    case Codec::kZstd:
-      return "zstd";
-  }
-  return "unknown";
-}
-
 Result<BatchHeader> read_batch_header(ByteView bytes, std::size_t batch_bytes_max) {
   WEIR_ASSERT(bytes.size() >= kBatchHeaderBytes);
   BatchHeader h = load_header(bytes.data());

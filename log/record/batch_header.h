@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/runtime/bytes.h>
+#include <weir/runtime/compression.h>
 #include <weir/runtime/result.h>
 #include <weir/runtime/types.h>
 
@@ -19,9 +20,7 @@ namespace weir::log {
 inline constexpr std::size_t kBatchHeaderBytes = 61;
 inline constexpr std::size_t kBatchLengthEnd = 12;  // batchLength counts from here
 inline constexpr std::size_t kBatchCrcStart = 21;
-
-enum class Codec : std::uint8_t { kNone = 0, kGzip = 1, kSnappy = 2, kLz4 = 3, kZstd = 4 };
-std::string_view codec_name(Codec codec);  // Kafka's: none, gzip, snappy, lz4, zstd
+inline constexpr std::int16_t kCodecMask = 0x07;  // of the attributes
 
 enum class TimestampType : std::uint8_t { kCreateTime = 0, kLogAppendTime = 1 };
 
@@ -46,7 +45,7 @@ struct BatchHeader {
   // Wrap as Java's do: a hostile base offset near 2^63 is no undefined behaviour.
   Offset last_offset() const { return wrapping_plus(last_offset_delta); }
   Offset next_offset() const { return wrapping_plus(std::int64_t{last_offset_delta} + 1); }
-  std::uint8_t codec_bits() const { return static_cast<std::uint8_t>(attributes & 0x07); }
+  std::uint8_t codec_bits() const { return static_cast<std::uint8_t>(attributes & kCodecMask); }
   TimestampType timestamp_type() const {
     return (attributes & 0x08) != 0 ? TimestampType::kLogAppendTime : TimestampType::kCreateTime;
   }

@@ -1,5 +1,7 @@
 #include "log/record/gzip_stream.h"
 
+#include <weir/runtime/assert.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,6 +67,52 @@ class Inflater {
   z_stream stream_{};
   bool ready_ = false;
 };
+
+// The counterpart; 270 KB, one a thread too.
+class Deflater {
+ public:
+  Deflater() {
+    ready_ = deflateInit2(&stream_, level_, Z_DEFLATED, -MAX_WBITS, kMemoryLevel,
+                          Z_DEFAULT_STRATEGY) == Z_OK;
+  }
+  ~Deflater() {
+    if (ready_) {
+      deflateEnd(&stream_);
+    }
+  }
+  Deflater(const Deflater&) = delete;
+  Deflater& operator=(const Deflater&) = delete;
+
+  // Writes `plain` as one raw deflate stream and returns the end.
+  char* deflate_one(ByteView plain, int level, char* out, std::size_t room) {
+    WEIR_ASSERT(ready_ && deflateReset(&stream_) == Z_OK);
+    if (level != level_) {
+      WEIR_ASSERT(deflateParams(&stream_, level, Z_DEFAULT_STRATEGY) == Z_OK);
+      level_ = level;
+    }
+    stream_.next_in = reinterpret_cast<const Bytef*>(plain.data());
+    stream_.avail_in = static_cast<uInt>(plain.size());
+    stream_.next_out = reinterpret_cast<Bytef*>(out);
+    stream_.avail_out = static_cast<uInt>(std::min<std::size_t>(room, UINT32_MAX));
+    const int code = deflate(&stream_, Z_FINISH);
+    WEIR_ASSERT(code == Z_STREAM_END);  // the room is gzip_bytes_max()
+    return reinterpret_cast<char*>(stream_.next_out);
+  }
+
+ private:
+  static constexpr int kMemoryLevel = 8;  // zlib's default, which Java takes too
+
+  z_stream stream_{};
+  int level_ = Z_DEFAULT_COMPRESSION;
+  bool ready_ = false;
+};
+
+char* store_le32(char* out, std::uint32_t value) {
+  for (unsigned shift = 0; shift < 32; shift += 8) {
+    *out++ = static_cast<char>(value >> shift);
+  }
+  return out;
+}
 
 std::uint32_t load_le16(const char* in) {
   return static_cast<unsigned char>(in[0]) |
@@ -148,6 +196,21 @@ Status decompress_gzip(ByteView stream, OutputBuffer& out) {
     header = stream.size() > kMemberBytesMin ? header_size(stream) : std::nullopt;
   }
   return Status();
+}
+
+std::size_t gzip_bytes_max(std::size_t plain_bytes) {
+  // deflateBound() of the default window and memory level.
+  return plain_bytes + (plain_bytes >> 12U) + (plain_bytes >> 14U) + (plain_bytes >> 25U) + 13 +
+         kHeaderBytes + kTrailerBytes;
+}
+
+char* compress_gzip(ByteView plain, int level, char* out, std::size_t room) {
+  static constexpr ByteView kHeader("\x1f\x8b\x08\0\0\0\0\0\0\xff", kHeaderBytes);
+  thread_local Deflater deflater;
+  std::memcpy(out, kHeader.data(), kHeader.size());
+  out = deflater.deflate_one(plain, level, out + kHeaderBytes, room - kHeaderBytes - kTrailerBytes);
+  out = store_le32(out, crc32_of(plain.data(), plain.size()));
+  return store_le32(out, static_cast<std::uint32_t>(plain.size()));
 }
 
 }  // namespace weir::log

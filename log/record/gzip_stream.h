@@ -11,4 +11,10 @@ namespace weir::log {
 // Errors: kCorrupt; kInternal when zlib has no memory.
 Status decompress_gzip(ByteView stream, OutputBuffer& out);
 
+// Writes one member, as java.util.zip.GZIPOutputStream of a current JDK does (no time, no name, OS
+// 255), and returns the end. `level`: 1 to 9, or -1 for zlib's own choice.
+// Requires: room >= gzip_bytes_max(plain.size()), plain.size() < 2^32.
+char* compress_gzip(ByteView plain, int level, char* out, std::size_t room);
+std::size_t gzip_bytes_max(std::size_t plain_bytes);
+
 }  // namespace weir::log

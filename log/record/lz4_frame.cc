@@ -1,5 +1,7 @@
 #include "log/record/lz4_frame.h"
 
+#include <weir/runtime/assert.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +9,8 @@
 #include <cstdint>
 #include <cstring>
 #include <lz4.h>
+#include <lz4hc.h>
+#include <memory>
 
 namespace weir::log {
 
@@ -35,6 +39,12 @@ std::uint32_t load_le32(const char* in) {
 Error bad_frame(std::string_view what) {
   return Error(Errc::kCorrupt, fmt::format("lz4 frame: {}", what));
 }
+
+// FLG 60: version 1, independent blocks, no checksums. BD 40: blocks of 64 KiB. Their checksum.
+constexpr ByteView kFrameStart("\x04\x22\x4d\x18\x60\x40\x82", 7);
+constexpr std::size_t kBlockBytes = std::size_t{64} << 10U;
+constexpr std::size_t kBlockHeaderBytes = 4;
+constexpr int kFastLevel = 9;
 
 struct FrameHeader {
   std::size_t size = 0;
@@ -133,6 +143,32 @@ Status read_blocks(ByteView rest, const FrameHeader& header, OutputBuffer& out) 
   return Status();
 }
 
+char* store_le32(char* out, std::uint32_t value) {
+  std::memcpy(out, &value, sizeof(value));
+  return out + sizeof(value);
+}
+
+// Requires: room for LZ4_compressBound(block.size()) at `out`. Returns the size.
+int compress_fast(ByteView block, char* out) {
+  // 16 KB; one a thread serves every batch.
+  thread_local const std::unique_ptr<LZ4_stream_t> state = std::make_unique<LZ4_stream_t>();
+  const int size = static_cast<int>(block.size());
+  const int written =
+      LZ4_compress_fast_extState(state.get(), block.data(), out, size, LZ4_compressBound(size), 1);
+  WEIR_ASSERT(written > 0);
+  return written;
+}
+
+// The same with 260 KB.
+int compress_high(ByteView block, int level, char* out) {
+  thread_local const std::unique_ptr<LZ4_streamHC_t> state = std::make_unique<LZ4_streamHC_t>();
+  const int size = static_cast<int>(block.size());
+  const int written = LZ4_compress_HC_extStateHC(state.get(), block.data(), out, size,
+                                                 LZ4_compressBound(size), level);
+  WEIR_ASSERT(written > 0);
+  return written;
+}
+
 }  // namespace
 
 namespace internal {
@@ -165,6 +201,33 @@ std::uint32_t xxh32(ByteView bytes) {
 }
 
 }  // namespace internal
+
+std::size_t lz4_frame_bytes_max(std::size_t plain_bytes) {
+  const std::size_t blocks = (plain_bytes + kBlockBytes - 1) / kBlockBytes;
+  // No block is written larger than it was, but the last one may be tried.
+  constexpr std::size_t kTried = LZ4_COMPRESSBOUND(kBlockBytes) - kBlockBytes;
+  return kFrameStart.size() + blocks * kBlockHeaderBytes + plain_bytes + kTried + kBlockHeaderBytes;
+}
+
+char* compress_lz4_frame(ByteView plain, int level, char* out) {
+  std::memcpy(out, kFrameStart.data(), kFrameStart.size());
+  out += kFrameStart.size();
+  while (!plain.empty()) {
+    const ByteView block = plain.substr(0, kBlockBytes);
+    auto size = static_cast<std::uint32_t>(
+        level == kFastLevel ? compress_fast(block, out + kBlockHeaderBytes)
+                            : compress_high(block, level, out + kBlockHeaderBytes));
+    std::uint32_t mark = size;
+    if (size >= block.size()) {
+      std::memcpy(out + kBlockHeaderBytes, block.data(), block.size());
+      size = static_cast<std::uint32_t>(block.size());
+      mark = size | kStoredBit;
+    }
+    out = store_le32(out, mark) + size;
+    plain.remove_prefix(block.size());
+  }
+  return store_le32(out, 0);
+}
 
 Status decompress_lz4_frame(ByteView frame, OutputBuffer& out) {
   WEIR_TRY_ASSIGN(const FrameHeader header, read_frame_header(frame));

@@ -76,6 +76,9 @@ class MemoryBackend::AdminImpl final : public Admin {
   Status delete_records(const TopicPartition& partition, Offset before) override {
     MutexLock lock(log_.mutex);
     WEIR_TRY_ASSIGN(memory::Partition * found, log_.partition(partition));
+    if (before == kNoOffset) {
+      before = found->log_end;
+    }
     if (before < Offset(0) || before > found->log_end) {
       return Error(Errc::kOffsetOutOfRange,
                    fmt::format("records of {} cannot be deleted before offset {}; the log holds {} "
@@ -88,9 +91,22 @@ class MemoryBackend::AdminImpl final : public Admin {
     return {};
   }
 
-  Status grow_topic(const std::string& name, std::int32_t partitions) override {
+  Status grow_topic(const std::string& name, std::int32_t partitions,
+                    OrderedGrowth ordered) override {
     MutexLock lock(log_.mutex);
-    return log_.grow_topic(name, partitions);
+    return log_.grow_topic(name, partitions, ordered);
+  }
+
+  Status alter_topic(const std::string& name, const TopicConfig& set,
+                     const std::vector<std::string>& remove) override {
+    MutexLock lock(log_.mutex);
+    return log_.alter_topic(name, set, remove);
+  }
+
+  Result<std::vector<TopicSetting>> topic_settings(const std::string& name) override {
+    MutexLock lock(log_.mutex);
+    WEIR_TRY_ASSIGN(const memory::Topic* topic, log_.topic(name));
+    return topic->settings();
   }
 
  private:

@@ -15,9 +15,41 @@ namespace weir::testing::memory {
 namespace {
 
 constexpr std::int32_t kPartitionsMax = 100'000;
-constexpr std::size_t kOffsetMetadataMax = 4096;          // offset.metadata.max.bytes
-constexpr std::int64_t kMessageBytesDefault = 1'048'588;  // Kafka's max.message.bytes
-constexpr std::string_view kMessageBytesSetting = "max.message.bytes";
+constexpr std::size_t kOffsetMetadataMax = 4096;  // offset.metadata.max.bytes
+
+// The settings that this backend acts on; it keeps all others as they are given.
+struct TopicSettings {
+  std::int64_t max_message_bytes = 1'048'588;
+  bool weir_ordered = false;
+};
+
+const std::array kProperties{
+    Property<TopicSettings>{.name = "max.message.bytes",
+                            .member = &TopicSettings::max_message_bytes,
+                            .min = 0,
+                            .max = INT32_MAX,
+                            .doc = "Largest record batch."},
+    Property<TopicSettings>{.name = "weir.ordered",
+                            .member = &TopicSettings::weir_ordered,
+                            .doc = "The topic does not grow unless it is forced."},
+};
+
+bool is_acted_on(std::string_view key) {
+  return std::any_of(kProperties.begin(), kProperties.end(),
+                     [key](const auto& property) { return property.name == key; });
+}
+
+Result<TopicSettings> read_settings(const std::string& topic, TopicConfig config,
+                                    std::vector<std::string> problems = {}) {
+  std::erase_if(config, [](const auto& entry) { return !is_acted_on(entry.first); });
+  return parse_settings<TopicSettings>("topic " + topic, kProperties, config, {},
+                                       std::move(problems));
+}
+
+void apply_settings(const TopicSettings& settings, Topic& topic) {
+  topic.message_bytes_max = static_cast<std::size_t>(settings.max_message_bytes);
+  topic.ordered = settings.weir_ordered;
+}
 
 // Topic ids of two backends in one process differ, and are the same in every run.
 std::uint64_t next_seed() {
@@ -131,20 +163,32 @@ TopicDescription Topic::describe() const {
   return description;
 }
 
+std::vector<TopicSetting> Topic::settings() const {
+  std::map<std::string, TopicSetting> all;
+  for (const auto& property : kProperties) {
+    const std::string text = property_text(property, TopicSettings());
+    const std::string key(property.name);
+    all[key] = {key, text, text, SettingSource::kDefault, std::string(property.doc)};
+  }
+  for (const auto& [key, value] : config) {
+    TopicSetting& setting = all[key];
+    setting.name = key;
+    setting.value = value;
+    setting.source = SettingSource::kTopic;
+  }
+  std::vector<TopicSetting> listed;
+  for (auto& [key, setting] : all) {
+    listed.push_back(std::move(setting));
+  }
+  return listed;
+}
+
 Log::Log(const Clock& the_clock) : clock(the_clock), rng_(next_seed()) {}
 
 Result<TopicDescription> Log::create_topic(const TopicSpec& spec) {
   WEIR_TRY(check_topic_name(spec.name));
   WEIR_TRY(check_partition_count(spec.name, spec.partitions, 1));
-  std::int64_t message_bytes_max = kMessageBytesDefault;
-  if (const auto given = spec.config.find(std::string(kMessageBytesSetting));
-      given != spec.config.end()) {
-    auto parsed = ::weir::internal::parse_number(kMessageBytesSetting, given->second, 0, INT32_MAX);
-    if (!parsed.ok()) {
-      return std::move(parsed).error().with_context("topic " + spec.name);
-    }
-    message_bytes_max = *parsed;
-  }
+  WEIR_TRY_ASSIGN(const TopicSettings settings, read_settings(spec.name, spec.config));
   if (topics_.contains(spec.name)) {
     return Error(Errc::kTopicExists,
                  fmt::format("topic {} exists; use it or delete it first", spec.name));
@@ -153,7 +197,7 @@ Result<TopicDescription> Log::create_topic(const TopicSpec& spec) {
   made.name = spec.name;
   made.id = rng_.uuid();
   made.config = spec.config;
-  made.message_bytes_max = static_cast<std::size_t>(message_bytes_max);
+  apply_settings(settings, made);
   made.partitions.resize(static_cast<std::size_t>(spec.partitions));
   changed.notify_all();
   return made.describe();
@@ -169,12 +213,38 @@ Status Log::delete_topic(const std::string& name) {
   return {};
 }
 
-Status Log::grow_topic(const std::string& name, std::int32_t partitions) {
+Status Log::grow_topic(const std::string& name, std::int32_t partitions, OrderedGrowth ordered) {
   WEIR_TRY_ASSIGN(Topic * found, topic(name));
   const auto present = static_cast<std::int32_t>(found->partitions.size());
   WEIR_TRY(check_partition_count(name, partitions, present + 1));
+  if (found->ordered && ordered == OrderedGrowth::kRefuse) {
+    return Error(Errc::kInvalidArgument,
+                 fmt::format("topic {} has weir.ordered=true and keys would move; force it or copy "
+                             "the records to a new topic",
+                             name));
+  }
   found->partitions.resize(static_cast<std::size_t>(partitions));
   changed.notify_all();
+  return {};
+}
+
+Status Log::alter_topic(const std::string& name, const TopicConfig& set,
+                        const std::vector<std::string>& remove) {
+  WEIR_TRY_ASSIGN(Topic * found, topic(name));
+  TopicConfig config = found->config;
+  std::vector<std::string> problems;
+  for (const std::string& key : remove) {
+    if (set.contains(key)) {
+      problems.push_back(fmt::format("{} is to be set and to be removed; choose one", key));
+    }
+    config.erase(key);
+  }
+  for (const auto& [key, value] : set) {
+    config[key] = value;
+  }
+  WEIR_TRY_ASSIGN(const TopicSettings settings, read_settings(name, config, std::move(problems)));
+  found->config = std::move(config);
+  apply_settings(settings, *found);
   return {};
 }
 

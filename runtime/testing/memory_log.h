@@ -53,9 +53,12 @@ struct Topic {
   Uuid id;
   TopicConfig config;
   std::size_t message_bytes_max = 0;
+  bool ordered = false;  // weir.ordered
   std::vector<Partition> partitions;
 
   TopicDescription describe() const;
+  // What this backend acts on, and whatever else was set.
+  std::vector<TopicSetting> settings() const;
 };
 
 using Offsets = std::vector<std::pair<TopicPartition, CommittedOffset>>;
@@ -78,7 +81,10 @@ class Log {
 
   Result<TopicDescription> create_topic(const TopicSpec& spec) WEIR_REQUIRES(mutex);
   Status delete_topic(const std::string& name) WEIR_REQUIRES(mutex);
-  Status grow_topic(const std::string& name, std::int32_t partitions) WEIR_REQUIRES(mutex);
+  Status grow_topic(const std::string& name, std::int32_t partitions, OrderedGrowth ordered)
+      WEIR_REQUIRES(mutex);
+  Status alter_topic(const std::string& name, const TopicConfig& set,
+                     const std::vector<std::string>& remove) WEIR_REQUIRES(mutex);
   // Null when there is none. With an id: also null when the topic was made anew since.
   Topic* find_topic(const std::string& name) WEIR_REQUIRES(mutex);
   Topic* find_topic(const std::string& name, const Uuid& id) WEIR_REQUIRES(mutex);

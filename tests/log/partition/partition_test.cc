@@ -112,7 +112,7 @@ TEST_F(PartitionTest, GivesTheAppendedBufferToAReaderAtTheTail) {
   LocalPartition& partition = log_.open();
   SharedBytes batch = SharedBytes::copy_of(make_batch(5, 1500).view());
   log_.options.settings.segment_bytes = 100'000;
-  partition.set_settings(log_.options.settings);
+  ASSERT_TRUE(partition.set_settings(log_.options.settings).ok());
   const char* data = batch.data();
   ASSERT_TRUE(partition.append(std::move(batch)).ok());
   const Result<FetchResult> read = partition.read(Offset(2), 10);

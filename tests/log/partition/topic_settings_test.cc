@@ -1,5 +1,8 @@
 #include "log/partition/topic_settings.h"
 
+#include <weir/runtime/file_system.h>
+
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -31,6 +34,37 @@ TEST(TopicSettings, AreNamedOnceAndDocumented) {
     EXPECT_TRUE(names.insert(property.name).second) << property.name;
     EXPECT_FALSE(property.doc.empty()) << property.name;
   }
+}
+
+TEST(TopicSettings, StandInTheDocumentationWithTheirDefaults) {
+  const std::string page = read_file(posix_file_system(), "docs/topic_settings.md").value();
+  for (const Property<TopicSettings>& property : topic_properties()) {
+    EXPECT_NE(page.find(fmt::format("\n| `{}` | `{}` |", property.name,
+                                    property_text(property, TopicSettings()))),
+              std::string::npos)
+        << property.name;
+  }
+}
+
+TEST(TopicSettings, GiveThePartitionItsCodec) {
+  const auto codec = [](TopicConfig config) {
+    return partition_settings(parse_topic_settings("t", config).value()).compression;
+  };
+  EXPECT_EQ(codec({}), std::nullopt);
+  EXPECT_EQ(codec({{"compression.type", "producer"}}), std::nullopt);
+  EXPECT_EQ(codec({{"compression.type", "uncompressed"}}), Compression());
+  EXPECT_EQ(codec({{"compression.type", "snappy"}})->codec, Codec::kSnappy);
+  const TopicConfig levels = {{"compression.gzip.level", "7"},
+                              {"compression.lz4.level", "17"},
+                              {"compression.zstd.level", "-5"}};
+  for (const auto& [type, expected] : {std::pair{"gzip", Compression{Codec::kGzip, 7}},
+                                       {"lz4", Compression{Codec::kLz4, 17}},
+                                       {"zstd", Compression{Codec::kZstd, -5}}}) {
+    TopicConfig config = levels;
+    config["compression.type"] = type;
+    EXPECT_EQ(codec(config), expected) << type;
+  }
+  EXPECT_FALSE(parse_topic_settings("t", {{"compression.type", "none"}}).ok());
 }
 
 TEST(TopicSettings, ReachThePartition) {

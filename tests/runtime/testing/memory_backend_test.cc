@@ -62,6 +62,64 @@ TEST(MemoryAdmin, RefusesBadTopicsWithTheContractsCodes) {
   EXPECT_EQ(admin.offsets(at("orders", 2)).error().code(), Errc::kUnknownTopic);
 }
 
+TEST(MemoryAdmin, GrowsAnOrderedTopicOnlyWhenItIsForced) {
+  Fixture f;
+  Admin& admin = f.backend.admin();
+  ASSERT_TRUE(admin.create_topic({"orders", 1, {{"weir.ordered", "true"}}}).ok());
+
+  EXPECT_EQ(admin.grow_topic("orders", 2).error().code(), Errc::kInvalidArgument);
+  EXPECT_EQ(admin.describe_topic("orders")->partitions, 1);
+  EXPECT_TRUE(admin.grow_topic("orders", 2, OrderedGrowth::kForce).ok());
+  EXPECT_EQ(admin.describe_topic("orders")->partitions, 2);
+}
+
+TEST(MemoryAdmin, ChangesSettingsAllOrNone) {
+  Fixture f;
+  Admin& admin = f.backend.admin();
+  ASSERT_TRUE(admin.create_topic({"orders", 1, {{"retention.ms", "5"}}}).ok());
+  const SinkTopic orders = f.open("orders");
+  const std::string value(500, 'v');
+
+  ASSERT_TRUE(
+      admin.alter_topic("orders", {{"max.message.bytes", "300"}}, {"retention.ms", "flush.ms"})
+          .ok());
+
+  EXPECT_EQ(admin.describe_topic("orders")->config, (TopicConfig{{"max.message.bytes", "300"}}));
+  EXPECT_EQ(f.send(orders, 0, {record("a", value, 1)}).error().code(), Errc::kRecordTooLarge);
+  EXPECT_EQ(admin.alter_topic("orders", {{"flush.ms", "1"}, {"max.message.bytes", "1k"}}, {})
+                .error()
+                .code(),
+            Errc::kInvalidConfig);
+  EXPECT_EQ(admin.alter_topic("orders", {{"flush.ms", "1"}}, {"flush.ms"}).error().code(),
+            Errc::kInvalidConfig);
+  EXPECT_EQ(admin.describe_topic("orders")->config, (TopicConfig{{"max.message.bytes", "300"}}));
+  EXPECT_EQ(admin.alter_topic("none", {}, {}).error().code(), Errc::kUnknownTopic);
+
+  const std::vector<TopicSetting> settings = admin.topic_settings("orders").value();
+  ASSERT_EQ(settings.size(), 2U);
+  EXPECT_EQ(settings[0].name, "max.message.bytes");
+  EXPECT_EQ(settings[0].value, "300");
+  EXPECT_EQ(settings[0].default_value, "1048588");
+  EXPECT_EQ(settings[0].source, SettingSource::kTopic);
+  EXPECT_EQ(settings[1].name, "weir.ordered");
+  EXPECT_EQ(settings[1].source, SettingSource::kDefault);
+  ASSERT_TRUE(admin.alter_topic("orders", {}, {"max.message.bytes"}).ok());
+  EXPECT_TRUE(f.send(orders, 0, {record("a", value, 1)}).ok());
+}
+
+TEST(MemoryAdmin, DeletesUpToTheEndForMinusOne) {
+  Fixture f;
+  f.create("orders");
+  const SinkTopic orders = f.open("orders");
+  ASSERT_TRUE(f.send(orders, 0, {record("a", "", 1), record("b", "", 2)}).ok());
+
+  ASSERT_TRUE(f.backend.admin().delete_records(at("orders", 0), kNoOffset).ok());
+
+  EXPECT_EQ(f.backend.admin().offsets(at("orders", 0))->log_start, Offset(2));
+  EXPECT_EQ(f.backend.admin().delete_records(at("orders", 0), Offset(-2)).error().code(),
+            Errc::kOffsetOutOfRange);
+}
+
 TEST(MemoryAdmin, AnswersOffsets) {
   Fixture f;
   f.create("orders", 2);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <weir/runtime/clock.h>
+#include <weir/runtime/compression.h>
 #include <weir/runtime/record.h>
 
 #include <chrono>
@@ -34,6 +35,23 @@ struct TopicDescription {
   bool internal = false;
   TopicConfig config;  // only what differs from the defaults
 };
+
+// Where the value in force of a setting comes from.
+enum class SettingSource {
+  kTopic,    // set on the topic, also to what the default says
+  kDefault,  // not set
+};
+
+struct TopicSetting {
+  std::string name;
+  std::string value;          // in force
+  std::string default_value;  // empty when the backend does not know the setting
+  SettingSource source = SettingSource::kDefault;
+  std::string doc;
+};
+
+// What grow_topic() does with a topic that is ordered by key (weir.ordered=true).
+enum class OrderedGrowth { kRefuse, kForce };
 
 enum class OffsetSpec {
   kEarliest,    // log start offset
@@ -73,9 +91,33 @@ class Admin {
                                                          LeaderEpoch epoch) = 0;
   // Below this offset tombstones may have been cleaned away; nullopt when unknown.
   virtual Result<std::optional<Offset>> tombstone_horizon(const TopicPartition& partition) = 0;
-  // Moves the log start offset up to `before`. Errors: kOffsetOutOfRange.
+  // Moves the log start offset up to `before`, or to the high watermark for kNoOffset (Kafka's -1);
+  // a start that is higher already stays. Durable when ok. Errors: kUnknownTopic, kOffsetOutOfRange
+  // (above the high watermark, or negative), kInvalidConfig (the topic is compacted only).
   virtual Status delete_records(const TopicPartition& partition, Offset before) = 0;
-  virtual Status grow_topic(const std::string& name, std::int32_t partitions) = 0;
+  // Adds partitions up to the count `partitions`; durable when ok, all or none. Records stay where
+  // they are, so a key's next records may go to another partition than its former ones: a topic
+  // with weir.ordered=true refuses unless it is forced. Groups are told of new partitions, sources
+  // can have them assigned at once and go on with those they have. A sink's handle keeps the count
+  // of its opening: open the topic again.
+  // Errors: kUnknownTopic, kInvalidTopic (the log's own), kInvalidArgument (not more than there
+  // are, too many, ordered and not forced).
+  virtual Status grow_topic(const std::string& name, std::int32_t partitions,
+                            OrderedGrowth ordered) = 0;
+  Status grow_topic(const std::string& name, std::int32_t partitions) {
+    return grow_topic(name, partitions, OrderedGrowth::kRefuse);
+  }
+  // Sets the settings of `set` and brings those of `remove` back to their defaults (Kafka's
+  // incrementalAlterConfigs with SET and DELETE). Durable when ok, and in force from the next
+  // append on, also for open partitions; stored batches stay as they are. When weir.durability
+  // changes, what was appended before is synced first. Removing what is not set does nothing.
+  // Errors: kUnknownTopic; kInvalidConfig that lists every unknown key, bad value and key in both
+  // lists. Nothing was changed then.
+  virtual Status alter_topic(const std::string& name, const TopicConfig& set,
+                             const std::vector<std::string>& remove) = 0;
+  // Every setting that the backend knows, by name, with what is in force on this topic.
+  // Errors: kUnknownTopic.
+  virtual Result<std::vector<TopicSetting>> topic_settings(const std::string& name) = 0;
 };
 
 struct CommittedOffset {
@@ -165,6 +207,7 @@ enum class TransactionOutcome { kCommitted, kAborted, kFenced, kUnknown };
 class RecordSink {
  public:
   virtual ~RecordSink() = default;
+  // Again for a topic that grew: a handle keeps the count of partitions of its opening.
   // Errors: kUnknownTopic.
   virtual Result<SinkTopicInfo> open_topic(const std::string& name) = 0;
   // Encodes the records into the partition's open batch; the bytes may be reused on return. Blocks
@@ -199,6 +242,7 @@ struct SinkOptions {
   std::size_t buffer_bytes_max = 32U << 20U;      // buffer.memory
   Duration block_max = std::chrono::seconds(60);  // max.block.ms
   bool acks_all = true;                           // false: acks=1, acknowledged by the append
+  Compression compression;                        // compression.type and its level
   std::string transactional_id;                   // empty: none
 };
 

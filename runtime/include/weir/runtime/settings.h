@@ -42,20 +42,35 @@ Status check_choice(std::string_view name, std::string_view text, std::string_vi
 Error settings_error(std::string_view part, const std::vector<std::string>& problems);
 }  // namespace internal
 
+// A setting's value as text.
+template <class Struct>
+std::string property_text(const Property<Struct>& property, const Struct& settings) {
+  if (const auto* number = std::get_if<std::int64_t Struct::*>(&property.member)) {
+    return std::to_string(settings.**number);
+  }
+  if (const auto* flag = std::get_if<bool Struct::*>(&property.member)) {
+    return settings.**flag ? "true" : "false";
+  }
+  return settings.*std::get<std::string Struct::*>(property.member);
+}
+
 // Edit distance based suggestion; empty when nothing is near. For settings, commands and topics.
 std::string nearest_name(std::string_view name, std::span<const std::string_view> candidates);
 
 // Reads `given` over the defaults in `settings`. `part` names the object in messages ("topic
-// orders"). Errors: kInvalidConfig that lists every unknown key and bad value.
+// orders"), `problems` are mistakes that the caller found, to be reported with the others.
+// Errors: kInvalidConfig that lists every unknown key and bad value.
 template <class Struct>
 Result<Struct> parse_settings(std::string_view part, std::span<const Property<Struct>> properties,
-                              const std::map<std::string, std::string>& given,
-                              Struct settings = {}) {
+                              const std::map<std::string, std::string>& given, Struct settings = {},
+                              std::vector<std::string> problems = {}) {
   std::vector<std::string_view> known;
   for (const Property<Struct>& property : properties) {
     known.push_back(property.name);
   }
-  std::vector<std::string> problems = internal::unknown_key_problems(given, known);
+  for (std::string& problem : internal::unknown_key_problems(given, known)) {
+    problems.push_back(std::move(problem));
+  }
   for (const Property<Struct>& property : properties) {
     const auto found = given.find(std::string(property.name));
     if (found == given.end()) {

@@ -1,0 +1,351 @@
+// The start of a directory: what a folder must be, what a crash left behind, recovery.
+#include "log/broker/log_directory.h"
+#include "log/broker/recover_partitions.h"
+#include "log/record/batch_builder.h"
+#include "log/record/wire.h"
+
+#include <weir/runtime/logger.h>
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <unistd.h>
+
+namespace weir::log {
+namespace {
+
+// Kafka's fixed id of the metadata topic (org.apache.kafka.common.Uuid.METADATA_TOPIC_ID).
+Uuid metadata_topic_id() {
+  Uuid id;
+  id.bytes.back() = 1;
+  return id;
+}
+
+// "orders-3" -> orders, 3; nullopt for what is no partition folder.
+std::optional<TopicPartition> parse_folder(const std::string& folder) {
+  const std::size_t dash = folder.rfind('-');
+  if (dash == std::string::npos || dash == 0 || dash + 1 == folder.size()) {
+    return std::nullopt;
+  }
+  std::int32_t partition = 0;
+  const char* end = folder.data() + folder.size();
+  const auto [stop, error] = std::from_chars(folder.data() + dash + 1, end, partition);
+  if (error != std::errc() || stop != end || partition < 0) {
+    return std::nullopt;
+  }
+  return TopicPartition{folder.substr(0, dash), PartitionId(partition)};
+}
+
+// Kafka's own files in a log directory.
+bool is_known_file(const std::string& name) {
+  static constexpr std::string_view kKnown[] = {".lock",
+                                                ".kafka_cleanshutdown",
+                                                "meta.properties",
+                                                "bootstrap.checkpoint",
+                                                "recovery-point-offset-checkpoint",
+                                                "replication-offset-checkpoint",
+                                                "log-start-offset-checkpoint",
+                                                "cleaner-offset-checkpoint"};
+  return std::any_of(std::begin(kKnown), std::end(kKnown), [&name](std::string_view known) {
+    return name == known || name == std::string(known) + ".tmp";
+  });
+}
+
+Result<Uuid> topic_id_of_folder(FileSystem& files, const std::string& folder) {
+  WEIR_TRY_ASSIGN(const std::string text,
+                  read_file(files, join_path(folder, "partition.metadata")));
+  constexpr std::string_view kKey = "topic_id: ";
+  const std::size_t at = text.find(kKey);
+  if (at == std::string::npos) {
+    return Error(Errc::kCorrupt, fmt::format("{}/partition.metadata has no topic_id", folder));
+  }
+  return Uuid::parse(text.substr(at + kKey.size(), 22));
+}
+
+}  // namespace
+
+Status LogDirectory::start() {
+  WEIR_TRY(check_root());
+  if (!options_.read_only) {
+    for (const std::string* folder : {&layout_.log, &layout_.wal, &layout_.state}) {
+      WEIR_TRY(files_.create_directories(*folder));
+    }
+    WEIR_TRY(files_.sync_directory(layout_.root));
+    WEIR_TRY_ASSIGN(lock_, files_.lock(layout_.lock, fmt::format("pid {} ({})", ::getpid(),
+                                                                 program_invocation_short_name)));
+    durability_ = make_flusher(files_);
+  }
+  WEIR_TRY(read_meta_properties());
+  clean_ = first_start_ || path_exists(files_, layout_.clean_shutdown);
+  WEIR_TRY(read_checkpoints());
+  if (options_.read_only) {
+    Result<std::unique_ptr<Watermarks>> published = Watermarks::open(files_, layout_.watermarks);
+    if (published.ok()) {
+      watermarks_ = std::move(published).value();
+    }
+  } else {
+    if (path_exists(files_, layout_.clean_shutdown)) {
+      WEIR_TRY(files_.remove_file(layout_.clean_shutdown));
+      WEIR_TRY(files_.sync_directory(layout_.log));
+    }
+    WEIR_TRY_ASSIGN(watermarks_, Watermarks::create(files_, layout_.watermarks));
+  }
+  WEIR_TRY(open_metadata());
+  if (options_.read_only) {
+    return {};
+  }
+  WEIR_TRY(sweep_folders());
+  if (!clean_) {
+    recover_all();
+  }
+  return {};
+}
+
+// A folder that is not empty and has no log/meta.properties belongs to somebody else.
+Status LogDirectory::check_root() {
+  if (path_exists(files_, layout_.meta_properties)) {
+    return {};
+  }
+  if (options_.read_only) {
+    return Error(
+        Errc::kNotFound,
+        fmt::format("{} is no Weir data directory (it has no log/meta.properties); name one with "
+                    "--data, or write to it first",
+                    layout_.root));
+  }
+  Result<FileInfo> info = files_.info(layout_.root);
+  if (!info.ok()) {
+    if (info.error().code() != Errc::kNotFound) {
+      return std::move(info).error();
+    }
+    WEIR_TRY(files_.create_directories(layout_.root));
+    return files_.sync_directory(parent_path(layout_.root));
+  }
+  if (info->kind != FileKind::kDirectory) {
+    return Error(Errc::kInvalidArgument,
+                 fmt::format("{} is a file; a data directory is a folder, choose another --data",
+                             layout_.root));
+  }
+  WEIR_TRY_ASSIGN(const std::vector<DirectoryEntry> entries, files_.list(layout_.root));
+  for (const DirectoryEntry& entry : entries) {
+    const bool ours = entry.name == "log" || entry.name == "wal" || entry.name == "state";
+    if (!ours && entry.name != "lost+found") {
+      return Error(
+          Errc::kInvalidArgument,
+          fmt::format("{} is not empty and no Weir data directory (it holds '{}'); choose an empty "
+                      "or a new folder with --data",
+                      layout_.root, entry.name));
+    }
+  }
+  return {};
+}
+
+Status LogDirectory::read_meta_properties() {
+  Result<std::string> text = read_file(files_, layout_.meta_properties);
+  if (text.ok()) {
+    constexpr std::string_view kKey = "directory.id=";
+    const std::size_t at = text->find(kKey);
+    if (text->find("version=1") == std::string::npos || at == std::string::npos) {
+      return Error(Errc::kCorrupt,
+                   fmt::format("{} has no 'version=1' or no 'directory.id'; restore it from a copy",
+                               layout_.meta_properties));
+    }
+    Result<Uuid> id = Uuid::parse(text->substr(at + kKey.size(), 22));
+    if (!id.ok()) {
+      return std::move(id).error().with_context(layout_.meta_properties);
+    }
+    directory_id_ = *id;
+    return {};
+  }
+  if (text.error().code() != Errc::kNotFound || options_.read_only) {
+    return std::move(text).error();
+  }
+  first_start_ = !path_exists(files_, join_path(layout_.log, fmt::format("{}-0", kMetadataTopic)));
+  const MutexLock lock(change_mutex_);
+  directory_id_ = rng_.uuid();
+  return replace_file(files_, layout_.meta_properties,
+                      fmt::format("version=1\ncluster.id={}\nnode.id={}\ndirectory.id={}\n",
+                                  rng_.uuid().to_string(), kNodeId, directory_id_.to_string()));
+}
+
+Status LogDirectory::read_checkpoints() {
+  const std::pair<const std::string*, OffsetCheckpoint*> all[] = {
+      {&layout_.recovery_points, &recovery_points_},
+      {&layout_.high_watermarks, &high_watermarks_},
+      {&layout_.log_starts, &log_starts_}};
+  for (const auto& [path, offsets] : all) {
+    Result<OffsetCheckpoint> read = read_offset_checkpoint(files_, *path);
+    if (read.ok()) {
+      *offsets = std::move(read).value();
+    } else if (read.error().code() == Errc::kCorrupt) {
+      // Checkpoints only save work: without one more of the log is scanned.
+      WEIR_WARN("checkpoint file ignored error=\"{}\"", read.error().message());
+      clean_ = false;
+    } else {
+      return std::move(read).error();
+    }
+  }
+  return {};
+}
+
+Status LogDirectory::open_metadata() {
+  TopicImage topic;
+  topic.name = kMetadataTopic;
+  topic.id = metadata_topic_id();
+  topic.leader_epochs = {LeaderEpoch(1)};
+  Partition::OpenOptions options = open_options({topic.name, PartitionId(0)}, topic);
+  if (watermarks_ && !options_.read_only) {
+    options.watermark = watermarks_->claim(topic.id, PartitionId(0));
+  }
+  const Partition::Environment environment{files_, *options_.clock, durability_.get(),
+                                           options_.tail_cache_bytes};
+  WatermarkSlot* slot = options.watermark;
+  WEIR_TRY_ASSIGN(metadata_, Partition::open(environment, std::move(options)));
+  Watermarks::activate(slot);
+  report_recovery(*metadata_);
+  if (options_.read_only) {
+    WEIR_TRY(refresh_partition(*metadata_));
+  }
+  {
+    const MutexLock lock(change_mutex_);
+    metadata_next_ = metadata_->offsets().log_start;
+  }
+  WEIR_TRY(replay_metadata());
+  const PartitionOffsets at = metadata_->offsets();
+  if (!options_.read_only && at.log_end == at.log_start) {
+    return write_first_metadata();
+  }
+  return {};
+}
+
+// As Kafka's first start: the leader, then the level of the records (30 is 4.3-IV0).
+Status LogDirectory::write_first_metadata() {
+  WireWriter key;
+  key.integer(std::int16_t{0});
+  key.integer(std::int16_t{2});  // LEADER_CHANGE
+  WireWriter value;
+  value.integer(std::int16_t{0});
+  value.integer(kNodeId);
+  for (int list = 0; list < 2; ++list) {  // voters, granting voters: this node
+    value.uvarint(2);
+    value.integer(kNodeId);
+    value.uvarint(0);
+  }
+  value.uvarint(0);
+  WEIR_TRY(metadata_
+               ->append(build_control_batch(key.bytes(), value.bytes(), options_.clock->now(), {}),
+                        AppendOrigin::kCoordinator)
+               .status());
+  constexpr std::int16_t kMetadataLevel = 30;
+  const MutexLock lock(change_mutex_);
+  return append_metadata({FeatureLevelMetadataRecord{"metadata.version", kMetadataLevel}});
+}
+
+// Finishes deletions that a crash cut short, and names what is not ours, once.
+Status LogDirectory::sweep_folders() {
+  WEIR_TRY_ASSIGN(const std::vector<DirectoryEntry> entries, files_.list(layout_.log));
+  std::string foreign;
+  for (const DirectoryEntry& entry : entries) {
+    if (entry.kind == FileKind::kDirectory && entry.name.ends_with(kDeletedFolderSuffix) &&
+        entry.name.find('.') != std::string::npos) {
+      WEIR_TRY(remove_tree(files_, join_path(layout_.log, entry.name)));
+      continue;
+    }
+    const std::optional<TopicPartition> name =
+        entry.kind == FileKind::kDirectory ? parse_folder(entry.name) : std::nullopt;
+    if (!name) {
+      if (!is_known_file(entry.name)) {
+        foreign += (foreign.empty() ? "" : ", ") + entry.name;
+      }
+      continue;
+    }
+    if (name->topic == kMetadataTopic) {
+      continue;
+    }
+    const Result<Uuid> id = topic_id_of_folder(files_, join_path(layout_.log, entry.name));
+    bool removed = false;
+    bool known = false;
+    {
+      const MutexLock lock(state_mutex_);
+      const TopicImage* topic = image_.find(name->topic);
+      removed = id.ok() && image_.was_removed(*id);
+      known = topic != nullptr && (!id.ok() || topic->id == *id);
+    }
+    if (removed) {
+      WEIR_INFO("finished the deletion of a partition folder={} topic_id={}", entry.name,
+                id->to_string());
+      WEIR_TRY(remove_partition_folder(entry.name, *id));
+    } else if (!known) {
+      foreign += (foreign.empty() ? "" : ", ") + entry.name;
+    }
+  }
+  if (!foreign.empty()) {
+    WEIR_WARN("entries of {} that are not this log's are left alone: {}", layout_.log, foreign);
+  }
+  return {};
+}
+
+void LogDirectory::report_recovery(const Partition& partition) const {
+  const RecoveryReport& report = partition.recovery();
+  if (report.truncated_bytes > 0 || report.segments_removed > 0) {
+    WEIR_WARN(
+        "recovered partition={} cut_bytes={} cut_from_offset={} segments_removed={} reason=\"{}\"",
+        partition.options().name.to_string(), report.truncated_bytes, report.truncated_from.value(),
+        report.segments_removed, report.reason);
+  }
+}
+
+void LogDirectory::recover_all() {
+  std::vector<Partition::OpenOptions> todo;
+  {
+    const MutexLock lock(state_mutex_);
+    for (const auto& [name, topic] : image_.topics()) {
+      for (std::size_t i = 0; i < topic.leader_epochs.size(); ++i) {
+        Partition::OpenOptions options =
+            open_options({name, PartitionId(static_cast<std::int32_t>(i))}, topic);
+        if (path_exists(files_, options.path)) {
+          options.watermark = watermarks_->claim(topic.id, options.name.partition);
+          todo.push_back(std::move(options));
+        }
+      }
+    }
+  }
+  const MonotonicTime began = options_.clock->monotonic();
+  const Partition::Environment environment{files_, *options_.clock, durability_.get(),
+                                           options_.tail_cache_bytes};
+  std::vector<RecoveredPartition> recovered = recover_partitions(environment, std::move(todo));
+  std::uint64_t scanned = 0;
+  std::uint64_t cut = 0;
+  std::size_t failed = 0;
+  const std::size_t count = recovered.size();
+  for (RecoveredPartition& one : recovered) {
+    Opened opened;
+    opened.slot = one.slot;
+    if (one.partition.ok()) {
+      opened.partition = std::move(one.partition).value();
+      opened.raise_epoch = opened.partition->offsets().log_end > Offset(0);
+      Watermarks::activate(one.slot);
+      report_recovery(*opened.partition);
+      scanned += opened.partition->recovery().scanned_bytes;
+      cut += opened.partition->recovery().truncated_bytes;
+    } else {
+      opened.failure = one.partition.status();
+      ++failed;
+      WEIR_ERROR("partition is not served partition={} error=\"{}\"", one.name.to_string(),
+                 opened.failure.error().to_string());
+    }
+    const MutexLock lock(state_mutex_);
+    opened_[one.name] = std::move(opened);
+  }
+  const auto took =
+      std::chrono::duration_cast<std::chrono::milliseconds>(options_.clock->monotonic() - began);
+  WEIR_INFO(
+      "recovered after an unclean end directory={} partitions={} scanned_bytes={} cut_bytes={} "
+      "failed={} took_ms={}",
+      layout_.root, count, scanned, cut, failed, took.count());
+}
+
+}  // namespace weir::log
