@@ -225,13 +225,13 @@ Result<bool> Consumer::fetch(Duration timeout) {
   bool moved = false;
   Status failure;
   for (RecordBlock& block : blocks) {
-    if (block.status.ok()) {
-      fetches_->add(std::move(block));
+    const std::uint32_t index = block.assignment;
+    const Status status = block.status.ok() ? fetches_->add(std::move(block)) : block.status;
+    if (status.ok()) {
       continue;
     }
     // Everything else of this fetch is kept before the error is told.
-    if (Status recovered = recover_position(block.assignment, block.status.error());
-        recovered.ok()) {
+    if (Status recovered = recover_position(index, status.error()); recovered.ok()) {
       moved = true;
     } else if (failure.ok()) {
       failure = std::move(recovered);

@@ -211,20 +211,37 @@ Result<std::map<TopicPartition, std::optional<OffsetAndTimestamp>>> Consumer::of
   return found;
 }
 
-ConsumerOffsets Consumer::positions() const {
+// A position in a topic that is gone means nothing in one that has its name now.
+Status Consumer::check_topic(const TopicPartition& partition, const Uuid& read_id) {
+  if (read_id.is_zero()) {
+    return {};
+  }
+  WEIR_TRY_ASSIGN(const TopicDescription now, backend_.admin().describe_topic(partition.topic));
+  if (now.id != read_id) {
+    return Error(Errc::kUnknownTopic,
+                 fmt::format("topic {} was deleted and made again since {} was read; seek, then "
+                             "commit",
+                             partition.topic, partition.to_string()));
+  }
+  return {};
+}
+
+Result<ConsumerOffsets> Consumer::positions() {
   ConsumerOffsets offsets;
   for (const Fetches::Assigned& assigned : fetches_->all()) {
     if (assigned.position != kNoOffset) {
+      WEIR_TRY(check_topic(*assigned.name, assigned.topic_id));
       offsets[*assigned.name] = CommittedOffset{assigned.position, assigned.leader_epoch, ""};
     }
   }
   return offsets;
 }
 
-ConsumerOffsets Consumer::uncommitted() const {
+ConsumerOffsets Consumer::uncommitted() {
   ConsumerOffsets offsets;
   for (const Fetches::Assigned& assigned : fetches_->all()) {
-    if (assigned.position != kNoOffset && assigned.committed != assigned.position) {
+    if (assigned.position != kNoOffset && assigned.committed != assigned.position &&
+        check_topic(*assigned.name, assigned.topic_id).ok()) {
       offsets[*assigned.name] = CommittedOffset{assigned.position, assigned.leader_epoch, ""};
     }
   }
@@ -283,7 +300,8 @@ Status Consumer::auto_commit_now() {
 
 Status Consumer::commit() {
   WEIR_TRY(check_group("commit"));
-  return commit(positions());
+  WEIR_TRY_ASSIGN(const ConsumerOffsets offsets, positions());
+  return commit(offsets);
 }
 
 Status Consumer::commit(const ConsumerOffsets& offsets) {
@@ -298,7 +316,8 @@ Status Consumer::commit(const ConsumerOffsets& offsets) {
 
 Status Consumer::commit_async(CommitCallback done) {
   WEIR_TRY(check_group("commit"));
-  return commit_async(positions(), std::move(done));
+  WEIR_TRY_ASSIGN(ConsumerOffsets offsets, positions());
+  return commit_async(std::move(offsets), std::move(done));
 }
 
 Status Consumer::commit_async(ConsumerOffsets offsets, CommitCallback done) {

@@ -1,5 +1,7 @@
 #include "log/client/fetches.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -58,6 +60,7 @@ Status Fetches::seek(std::uint32_t index, Offset offset, LeaderEpoch epoch) {
   assigned.start.reset();
   assigned.position = offset;
   assigned.leader_epoch = epoch;
+  assigned.topic_id = Uuid{};
   return {};
 }
 
@@ -68,6 +71,7 @@ void Fetches::seek_later(std::uint32_t index, const OffsetReset& start) {
   assigned.start = start;
   assigned.position = kNoOffset;
   assigned.leader_epoch = kNoLeaderEpoch;
+  assigned.topic_id = Uuid{};
 }
 
 void Fetches::pause(std::uint32_t index) {
@@ -80,13 +84,20 @@ void Fetches::resume(std::uint32_t index) {
   source_.resume(index);
 }
 
-void Fetches::add(RecordBlock block) {
+Status Fetches::add(RecordBlock block) {
   Assigned& to = assigned_[block.assignment];
-  // The source may still give what lies before a seek that is yet to be carried out.
-  if (to.position == kNoOffset) {
-    return;
+  if (to.position == kNoOffset || !to.failure.ok()) {
+    return {};  // of before a seek that is yet to be carried out, or behind a failure
   }
+  if (!to.topic_id.is_zero() && to.topic_id != block.topic_id) {
+    return Error(Errc::kUnknownTopic,
+                 fmt::format("topic {} was deleted and made again while {} was being read; seek to "
+                             "read the new one",
+                             to.name->topic, to.name->to_string()));
+  }
+  to.topic_id = block.topic_id;
   to.fetched.push_back({std::make_shared<const RecordBlock>(std::move(block)), 0});
+  return {};
 }
 
 std::size_t Fetches::take_from(Assigned& from, std::size_t records_max,

@@ -22,6 +22,7 @@ class Fetches {
     const TopicPartition* name = nullptr;
     Offset position = kNoOffset;                // next record to give; kNoOffset: to be found
     LeaderEpoch leader_epoch = kNoLeaderEpoch;  // of the record before it
+    Uuid topic_id;                              // of what was fetched; zero: unknown yet
     std::optional<OffsetReset> start;           // where to find the position; nullopt: committed
     std::optional<Offset> committed;            // as this consumer knows it
     bool paused = false;
@@ -49,8 +50,9 @@ class Fetches {
   void pause(std::uint32_t index);
   void resume(std::uint32_t index);
 
-  // Keeps what a poll of the source gave. Requires: block.status.ok().
-  void add(RecordBlock block);
+  // Keeps what a poll of the source gave. Requires: block.status.ok(). Errors: kUnknownTopic when
+  // the block is of another topic of that name than what was fetched before.
+  Status add(RecordBlock block);
   // Up to `records_max` records of partitions that are not paused, and moves their positions.
   std::vector<ConsumerBatch> take(std::size_t records_max);
   // Of a partition that is not paused; ok when there is none.

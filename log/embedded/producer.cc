@@ -219,8 +219,14 @@ Result<Producer::Impl::Open*> Producer::Impl::open(Topic& topic, const std::stri
     // A full batch must be one that the topic takes.
     const auto batch_bytes = static_cast<std::size_t>(std::min(
         std::max(options_.batch_size, kSmallestBatch), log->options().settings.batch_bytes_max()));
-    slot = std::make_unique<Open>(Open{std::move(full), std::move(log), std::move(waiter),
-                                       BatchBuilder(batch_bytes), batch_bytes});
+    slot = std::make_unique<Open>(Open{std::move(full),
+                                       std::move(log),
+                                       std::move(waiter),
+                                       BatchBuilder(batch_bytes),
+                                       batch_bytes,
+                                       {},
+                                       {},
+                                       {}});
   }
   return slot.get();
 }

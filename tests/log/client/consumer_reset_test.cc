@@ -298,6 +298,37 @@ TEST_P(ConsumerLives, ThroughATopicMadeAnewBySeek) {
   EXPECT_EQ(poll(*consumer), (Values{"new 0", "new 1", "new 2", "new 3"}));
 }
 
+// What stands in the new topic was never read, so nothing of it may count as processed.
+TEST_P(ConsumerLives, NeverCommitsAnOldTopicsPositionForTheNewOne) {
+  world_.create();
+  world_.send({"old 0", "old 1", "old 2"});
+  const auto consumer = world_.reader("g", "earliest");
+  EXPECT_EQ(poll(*consumer).size(), 3U);
+  world_.replace();
+  world_.send({"new 0", "new 1", "new 2", "new 3"});
+  world_.clock().advance(std::chrono::hours(1));
+
+  EXPECT_EQ(consumer->commit().error().code(), Errc::kUnknownTopic);
+  EXPECT_EQ(poll_error(*consumer), Errc::kUnknownTopic);
+  ASSERT_TRUE(consumer->close().ok());
+
+  EXPECT_EQ(world_.committed("g"), -1);
+}
+
+TEST_P(ConsumerLives, NoticesATopicMadeAnewAlsoAcrossAnAssignment) {
+  world_.create();
+  world_.send({"old 0"});
+  const auto consumer = world_.reader("g", "earliest");
+  EXPECT_EQ(poll(*consumer).size(), 1U);
+  world_.replace();
+  world_.send({"new 0", "new 1"});
+  ASSERT_TRUE(consumer->assign({kLines, {"lines", PartitionId(1)}}).ok());
+  ASSERT_TRUE(consumer->pause({{"lines", PartitionId(1)}}).ok());
+  ASSERT_TRUE(consumer->seek({"lines", PartitionId(1)}, Offset(0)).ok());
+
+  EXPECT_EQ(poll_error(*consumer), Errc::kUnknownTopic) << "never \"new 1\" without a word";
+}
+
 TEST_P(ConsumerLives, ThroughATopicMadeAnewWhenSubscribed) {
   const std::pair<const char*, Values> expected[] = {{"earliest", {"new 0", "new 1"}},
                                                      {"latest", {}}};

@@ -228,8 +228,9 @@ class Consumer {
                                                             const TopicPartition& partition,
                                                             Timestamp time);
 
-  ConsumerOffsets positions() const;
-  ConsumerOffsets uncommitted() const;
+  Status check_topic(const TopicPartition& partition, const Uuid& read_id);
+  Result<ConsumerOffsets> positions();
+  ConsumerOffsets uncommitted();
   void note_committed(const ConsumerOffsets& offsets);
   bool commits_automatically() const;
   void auto_commit_if_due();
