@@ -9,6 +9,7 @@ namespace weir::bench {
 std::vector<Case> append_cases();
 std::vector<Case> replay_cases();
 std::vector<Case> tail_cases();
+std::vector<Case> many_consumers_cases();
 std::vector<Case> store_hot_cases();
 std::vector<Case> store_cold_cases();
 std::vector<Case> store_big_cases();

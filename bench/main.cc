@@ -27,6 +27,7 @@ const std::array kJobs{
     Job{"append", "records into a partition", append_cases},
     Job{"replay", "records from files: read, CRC, decode", replay_cases},
     Job{"tail", "records that were just appended", tail_cases},
+    Job{"many_consumers", "200 groups that read one partition", many_consumers_cases},
     Job{"store-hot", "get and update of resident keys", store_hot_cases},
     Job{"store-cold", "get behind a restart, from RocksDB", store_cold_cases},
     Job{"store-big", "updates of ten times more keys than the memory holds", store_big_cases},

@@ -7,8 +7,8 @@ import json
 import subprocess
 import sys
 
-JOBS = ["append", "replay", "tail", "store-hot", "store-cold", "store-big", "scan", "restore", "count",
-        "word-count"]
+JOBS = ["append", "replay", "tail", "many_consumers", "store-hot", "store-cold", "store-big", "scan", "restore",
+        "count", "word-count"]
 COLUMNS = ["job", "metric", "value", "unit", "ratio", "against"]
 
 
