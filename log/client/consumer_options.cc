@@ -16,7 +16,7 @@ struct ConsumerSettings {
   std::int64_t auto_commit_interval_ms = 5'000;
   std::int64_t max_poll_records = 500;
   std::string isolation_level = "read_uncommitted";
-  std::int64_t fetch_max_bytes = 1 << 20;
+  std::int64_t fetch_max_bytes = 64 << 10;
   std::int64_t max_partition_fetch_bytes = 1 << 20;
   bool check_crcs = true;
 };

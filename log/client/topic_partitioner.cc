@@ -13,6 +13,9 @@ bool TopicPartitioner::is_sticky(const NullableBytes& key) const {
 
 PartitionId TopicPartitioner::choose(const NullableBytes& key, std::int32_t count, Rng& rng) {
   WEIR_ASSERT(count > 0);
+  if (count == 1) {
+    return PartitionId(0);
+  }
   if (options_.kind == Kind::kRoundRobin) {
     return PartitionId(static_cast<std::int32_t>(next_++ % static_cast<std::uint32_t>(count)));
   }

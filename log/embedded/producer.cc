@@ -108,8 +108,7 @@ class Producer::Impl {
   void drop(Topic& topic, const std::string& name) WEIR_REQUIRES(mutex_);
   Result<Open*> open(Topic& topic, const std::string& name, PartitionId partition)
       WEIR_REQUIRES(mutex_);
-  Result<std::optional<PartitionId>> ask_partition_function(const ProducerRecord& record)
-      WEIR_EXCLUDES(mutex_);
+  Result<PartitionId> ask_partition_function(const ProducerRecord& record) WEIR_EXCLUDES(mutex_);
   Status check_size(const Open& open, const RecordRef& record) const;
   bool has_room(std::size_t bytes) const WEIR_REQUIRES(mutex_);
   // Lets go of the lock while it waits, so topics may go.
@@ -232,11 +231,7 @@ Result<Producer::Impl::Open*> Producer::Impl::open(Topic& topic, const std::stri
 }
 
 // The user's code: no lock is held.
-Result<std::optional<PartitionId>> Producer::Impl::ask_partition_function(
-    const ProducerRecord& record) {
-  if (record.partition || !options_.partition_function) {
-    return record.partition;
-  }
+Result<PartitionId> Producer::Impl::ask_partition_function(const ProducerRecord& record) {
   std::int32_t count = 0;
   {
     const MutexLock lock(mutex_);
@@ -257,7 +252,7 @@ Result<std::optional<PartitionId>> Producer::Impl::ask_partition_function(
                              "has partitions 0 to {}",
                              chosen, record.topic, count - 1));
   }
-  return std::optional(PartitionId(chosen));
+  return PartitionId(chosen);
 }
 
 Status Producer::Impl::check_size(const Open& open, const RecordRef& record) const {
@@ -383,7 +378,10 @@ Status Producer::Impl::send(const ProducerRecord& record, Callback done, Linger 
                              "milliseconds since 1970",
                              record.timestamp, record.topic));
   }
-  WEIR_TRY_ASSIGN(const std::optional<PartitionId> chosen, ask_partition_function(record));
+  std::optional<PartitionId> chosen = record.partition;
+  if (!chosen && options_.partition_function) {
+    WEIR_TRY_ASSIGN(chosen, ask_partition_function(record));
+  }
   const MutexLock lock(mutex_);
   if (closing_) {
     return closed();

@@ -28,9 +28,11 @@ struct ConsumerOptions {
   Duration auto_commit_interval = std::chrono::seconds(5);            // auto.commit.interval.ms
   std::size_t poll_records_max = 500;                                 // max.poll.records
   IsolationLevel isolation_level = IsolationLevel::kReadUncommitted;  // isolation.level
-  std::size_t poll_bytes_max = 1U << 20U;                             // fetch.max.bytes of a fetch
-  std::size_t partition_bytes_max = 1U << 20U;                        // max.partition.fetch.bytes
-  bool check_crcs = true;                                             // check.crcs
+  // fetch.max.bytes: of one fetch, in which the first batch is whole. About what one poll gives:
+  // what waits longer is out of the processor's cache by then.
+  std::size_t poll_bytes_max = 64U << 10U;
+  std::size_t partition_bytes_max = 1U << 20U;  // max.partition.fetch.bytes
+  bool check_crcs = true;                       // check.crcs
   // Tells when to commit automatically, and "now" for by_duration; null: the machine's clock.
   const Clock* clock = nullptr;
 
