@@ -11,6 +11,7 @@ std::vector<Case> replay_cases();
 std::vector<Case> tail_cases();
 std::vector<Case> compression_cases();
 std::vector<Case> many_topics_cases();
+std::vector<Case> many_consumers_cases();
 std::vector<Case> store_hot_cases();
 std::vector<Case> store_cold_cases();
 std::vector<Case> store_big_cases();

@@ -3,14 +3,17 @@
 #include "bench/log_fixture.h"
 #include "bench/plain_file.h"
 
+#include <weir/log/consumer.h>
 #include <weir/log/producer.h>
 #include <weir/runtime/clock.h>
 #include <weir/runtime/rng.h>
 
 #include <array>
 #include <memory>
+#include <thread>
 
-// append, replay and tail: 16-byte keys, 100-byte values, 64 KB batches, one partition.
+// append, replay, tail and many-consumers: 16-byte keys, 100-byte values, 64 KB batches, one
+// partition.
 
 namespace weir::bench {
 namespace {
@@ -192,6 +195,118 @@ Status read_tail(Run& run, std::size_t tail_cache_bytes) {
   return log->close();
 }
 
+constexpr std::uint64_t kConsumers = 200;
+constexpr std::uint64_t kConsumerThreads = 4;
+
+// Consumers of one partition, each its own group, that read all of it `passes` times.
+class Readers {
+ public:
+  Readers(Backend& log, std::uint64_t records, std::uint64_t passes)
+      : log_(log), records_(records), passes_(passes) {}
+
+  Status open(std::uint64_t first_group, std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      log::ConsumerOptions options;
+      options.group_id = "group-" + std::to_string(first_group + i);
+      options.auto_offset_reset = "earliest";
+      options.auto_commit = false;
+      WEIR_TRY_ASSIGN(std::unique_ptr<log::Consumer> consumer, log::Consumer::open(log_, options));
+      WEIR_TRY(consumer->assign({kPartition}));
+      WEIR_TRY(consumer->position(kPartition).status());
+      consumers_.push_back({std::move(consumer), 0});
+    }
+    return {};
+  }
+
+  // Each polls in turn.
+  Status read() {
+    for (std::size_t done = 0; done < consumers_.size();) {
+      done = 0;
+      for (Reader& reader : consumers_) {
+        if (reader.seen < records_ * passes_) {
+          WEIR_TRY(poll(reader));
+        } else {
+          ++done;
+        }
+      }
+    }
+    return {};
+  }
+
+  // No commit of one group moved another's.
+  Status verify() {
+    WEIR_TRY(expect_equal(sum_, consumers_.size() * passes_ * touched_sum(records_),
+                          "sum over the records"));
+    for (std::uint64_t i = 0; i < consumers_.size(); ++i) {
+      log::Consumer& consumer = *consumers_[i].consumer;
+      WEIR_TRY_ASSIGN(const auto before, consumer.committed(kPartition));
+      WEIR_TRY(expect(!before.has_value(), "no offset of a group that did not commit yet"));
+      WEIR_TRY(consumer.commit());
+      WEIR_TRY_ASSIGN(const auto committed_lag, consumer.committed_lag(kPartition));
+      WEIR_TRY(expect(committed_lag == 0, "a group's offset at the end"));
+    }
+    return {};
+  }
+
+ private:
+  struct Reader {
+    std::unique_ptr<log::Consumer> consumer;
+    std::uint64_t seen = 0;
+  };
+  static inline const TopicPartition kPartition{kTopic, PartitionId(0)};
+
+  Status poll(Reader& reader) {
+    WEIR_TRY_ASSIGN(const log::ConsumerRecords records,
+                    reader.consumer->poll(std::chrono::seconds(10)));
+    WEIR_TRY(expect(!records.empty(), "records within ten seconds"));
+    for (const auto& [partition, record] : records) {
+      sum_ += touch(record.key, record.value);
+      ++reader.seen;
+    }
+    const bool again = reader.seen % records_ == 0 && reader.seen < records_ * passes_;
+    return again ? reader.consumer->seek_to_beginning() : Status();
+  }
+
+  Backend& log_;
+  const std::uint64_t records_;
+  const std::uint64_t passes_;
+  std::vector<Reader> consumers_;
+  std::uint64_t sum_ = 0;
+};
+
+// `items` counts every record for every consumer that reads it.
+Status read_by(Run& run, std::uint64_t consumers, std::uint64_t passes) {
+  const std::uint64_t records = std::max<std::uint64_t>(run.items() / (consumers * passes), 1);
+  WEIR_TRY_ASSIGN(const std::unique_ptr<log::EmbeddedLog> log, open_log(run.folder()));
+  WEIR_TRY(make_topic(log->admin(), kTopic, "memory"));
+  WEIR_TRY_ASSIGN(const std::unique_ptr<RecordSink> sink, open_sink(*log));
+  WEIR_TRY_ASSIGN(const SinkTopicInfo topic, sink->open_topic(kTopic));
+  WEIR_TRY(send(*sink, topic.handle, 0, records));
+  WEIR_TRY(sink->flush().status());
+  const std::uint64_t threads = std::min(kConsumerThreads, consumers);
+  std::vector<std::unique_ptr<Readers>> readers;
+  for (std::uint64_t i = 0; i < threads; ++i) {
+    readers.push_back(std::make_unique<Readers>(*log, records, passes));
+    WEIR_TRY(readers.back()->open(i * consumers / threads, consumers / threads));
+  }
+  std::vector<Status> results(threads);
+  run.start();
+  std::vector<std::thread> workers;
+  for (std::uint64_t i = 0; i < threads; ++i) {
+    workers.emplace_back([&, i] { results[i] = readers[i]->read(); });
+  }
+  for (std::thread& worker : workers) {
+    worker.join();
+  }
+  run.stop();
+  for (std::uint64_t i = 0; i < threads; ++i) {
+    WEIR_TRY(results[i]);
+    WEIR_TRY(readers[i]->verify());
+  }
+  readers.clear();
+  return log->close();
+}
+
 Contender plain(std::string name, Status (*run)(Run&, std::uint64_t)) {
   return {std::move(name), [run](Run& one) { return run(one, kEncodedBytes); }};
 }
@@ -231,6 +346,19 @@ std::vector<Case> replay_cases() {
   one.contenders = {{"weir", replay}, plain("plain_file", read_plain_file)};
   one.elsewhere = {
       {"kafka_consumer", 730 + 130, "measured elsewhere: Kafka 4.3.1, client and broker"}};
+  return {one};
+}
+
+std::vector<Case> many_consumers_cases() {
+  constexpr std::uint64_t kPassesOfOne = 20;
+  Case one;
+  one.name = std::to_string(kConsumers);
+  one.unit = "record";
+  one.items = 20'000'000;  // 100,000 for each
+  one.counted = kCounted;
+  one.contenders = {{"weir", [](Run& run) { return read_by(run, kConsumers, 1); }},
+                    {"one_consumer", [](Run& run) { return read_by(run, 1, kPassesOfOne); },
+                     static_cast<double>(kPassesOfOne) / static_cast<double>(kConsumers)}};
   return {one};
 }
 

@@ -29,6 +29,7 @@ const std::array kJobs{
     Job{"tail", "records that were just appended", tail_cases},
     Job{"compression", "records written and read with every codec", compression_cases},
     Job{"many-topics", "small topics: made, reopened, recovered", many_topics_cases},
+    Job{"many-consumers", "200 groups that read one partition", many_consumers_cases},
     Job{"store-hot", "get and update of resident keys", store_hot_cases},
     Job{"store-cold", "get behind a restart, from RocksDB", store_cold_cases},
     Job{"store-big", "updates of ten times more keys than the memory holds", store_big_cases},

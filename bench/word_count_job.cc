@@ -189,6 +189,8 @@ class FlatMapProgram {
     log::ConsumerOptions options;
     options.group_id = "map";
     options.auto_offset_reset = "earliest";
+    options.auto_commit = false;
+    options.poll_records_max = SIZE_MAX;
     WEIR_TRY_ASSIGN(consumer_, log::Consumer::open(log, options));
     interval_ = interval;
     return consumer_->assign({{kLines, PartitionId(0)}});
@@ -197,10 +199,10 @@ class FlatMapProgram {
   Status count(std::uint64_t lines) {
     committed_ = system_clock().monotonic();
     for (std::uint64_t seen = 0; seen < lines;) {
-      WEIR_TRY_ASSIGN(const std::vector<log::Consumer::Batch> batches, consumer_->poll(kPatience));
-      for (const log::Consumer::Batch& batch : batches) {
-        take(batch.block);
-        seen += batch.block.records.size();
+      WEIR_TRY_ASSIGN(const log::ConsumerRecords records, consumer_->poll(kPatience));
+      for (const log::ConsumerBatch& batch : records.batches()) {
+        take(batch.records);
+        seen += batch.records.size();
         if (system_clock().monotonic() - committed_ >= interval_) {
           WEIR_TRY(commit());
         }
@@ -215,8 +217,8 @@ class FlatMapProgram {
     std::uint32_t changed_in = 0;  // commit
   };
 
-  void take(const RecordBlock& block) {
-    for (const RecordView& record : block.records) {
+  void take(std::span<const RecordView> records) {
+    for (const RecordView& record : records) {
       for (std::string& word : word_count::words(record.value.view())) {
         Cell& cell = counts_[word];
         ++cell.count;

@@ -118,40 +118,46 @@ class Run {
       }
       consumer_->wakeup();
     });
-    while (!finished()) {
-      WEIR_TRY_ASSIGN(const std::vector<log::Consumer::Batch> batches,
-                      consumer_->poll(std::chrono::seconds(1)));
-      for (const log::Consumer::Batch& batch : batches) {
+    for (;;) {
+      WEIR_TRY_ASSIGN(const bool done, finished());
+      if (done) {
+        return {};
+      }
+      WEIR_TRY_ASSIGN(const log::ConsumerRecords records, consumer_->poll(std::chrono::seconds(1)));
+      for (const log::ConsumerBatch& batch : records.batches()) {
         print_batch(batch);
       }
       if (!out_.flush()) {
         return {};
       }
     }
-    return {};
   }
 
  private:
-  bool finished() const {
+  Result<bool> finished() {
     if (stop_ || (options_.max_messages && printed_ >= *options_.max_messages)) {
       return true;
     }
     if (options_.follow) {
       return false;
     }
-    return std::ranges::all_of(ranges_, [this](const Range& range) {
-      return consumer_->position(range.partition) >= range.end;
-    });
+    for (const Range& range : ranges_) {
+      WEIR_TRY_ASSIGN(const Offset position, consumer_->position(range.partition));
+      if (position < range.end) {
+        return false;
+      }
+    }
+    return true;
   }
 
-  void print_batch(const log::Consumer::Batch& batch) {
+  void print_batch(const log::ConsumerBatch& batch) {
     Offset end(INT64_MAX);
     for (const Range& range : ranges_) {
       if (!options_.follow && range.partition == *batch.partition) {
         end = range.end;
       }
     }
-    for (const RecordView& record : batch.block.records) {
+    for (const RecordView& record : batch.records) {
       if (record.offset >= end || (options_.max_messages && printed_ >= *options_.max_messages)) {
         return;
       }

@@ -14,7 +14,6 @@ namespace weir::word_count {
 
 Result<std::unique_ptr<WordTable>> WordTable::open(Backend& log, const std::string& topic) {
   auto table = std::make_unique<WordTable>();
-  table->log_ = &log;
   WEIR_TRY_ASSIGN(const TopicDescription description, log.admin().describe_topic(topic));
   for (std::int32_t i = 0; i < description.partitions; ++i) {
     table->partitions_.push_back({topic, PartitionId(i)});
@@ -27,45 +26,36 @@ Result<std::unique_ptr<WordTable>> WordTable::open(Backend& log, const std::stri
 }
 
 Result<bool> WordTable::update() {
-  WEIR_TRY_ASSIGN(const std::vector<log::Consumer::Batch> batches,
-                  consumer_->poll(Duration::zero()));
-  for (const log::Consumer::Batch& batch : batches) {
-    for (const RecordView& record : batch.block.records) {
-      if (record.key.is_null()) {
-        continue;
-      }
-      const std::string word(record.key.view());
-      if (record.value.is_null()) {
-        counts_.erase(word);
-        continue;
-      }
-      Result<std::int64_t> count = Serde<std::int64_t>::read(record.value.view());
-      if (!count.ok()) {
-        return std::move(count).error().with_context(
-            fmt::format("{} offset {}", batch.partition->to_string(), record.offset.value()));
-      }
-      counts_[word] = *count;
+  WEIR_TRY_ASSIGN(const log::ConsumerRecords records, consumer_->poll(Duration::zero()));
+  for (const auto& [partition, record] : records) {
+    if (record.key.is_null()) {
+      continue;
     }
+    const std::string word(record.key.view());
+    if (record.value.is_null()) {
+      counts_.erase(word);
+      continue;
+    }
+    Result<std::int64_t> count = Serde<std::int64_t>::read(record.value.view());
+    if (!count.ok()) {
+      return std::move(count).error().with_context(
+          fmt::format("{} offset {}", partition.to_string(), record.offset.value()));
+    }
+    counts_[word] = *count;
   }
-  return !batches.empty();
+  return !records.empty();
 }
 
 Status WordTable::update_to_end() {
-  std::vector<Offset> ends;
-  for (const TopicPartition& partition : partitions_) {
-    WEIR_TRY_ASSIGN(const PartitionOffsets at, log_->admin().offsets(partition));
-    ends.push_back(at.high_watermark);
-  }
-  const auto behind = [&] {
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-      if (consumer_->position(partitions_[i]) < ends[i]) {
-        return true;
+  WEIR_TRY_ASSIGN(const auto ends, consumer_->end_offsets(partitions_));
+  for (const auto& [partition, end] : ends) {
+    for (;;) {
+      WEIR_TRY_ASSIGN(const Offset position, consumer_->position(partition));
+      if (position >= end) {
+        break;
       }
+      WEIR_TRY(update().status());
     }
-    return false;
-  };
-  while (behind()) {
-    WEIR_TRY(update().status());
   }
   return {};
 }

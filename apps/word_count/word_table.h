@@ -26,7 +26,6 @@ class WordTable {
   std::string text(std::optional<std::size_t> top, cli::Format format) const;
 
  private:
-  Backend* log_ = nullptr;
   std::vector<TopicPartition> partitions_;
   std::unique_ptr<log::Consumer> consumer_;
   std::unordered_map<std::string, std::int64_t> counts_;

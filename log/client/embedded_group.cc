@@ -1,58 +1,78 @@
 #include "log/client/embedded_group.h"
 
-#include <algorithm>
-#include <iterator>
+#include <utility>
 
 namespace weir::log {
 
-Status EmbeddedGroup::join(std::vector<std::string> topics, std::string /*user_data*/,
-                           GroupListener& listener) {
-  topics_ = std::move(topics);
-  listener_ = &listener;
-  topics_seen_ = 0;
-  return poll();
+EmbeddedGroup::~EmbeddedGroup() {
+  members_.leave(group_id_, this);
 }
 
-std::vector<TopicPartition> EmbeddedGroup::partitions_now() {
-  std::vector<TopicPartition> partitions;
+Status EmbeddedGroup::join(std::vector<std::string> topics, std::string /*user_data*/,
+                           GroupListener& listener) {
+  WEIR_TRY(members_.join(group_id_, this));
+  topics_ = std::set<std::string>(topics.begin(), topics.end());
+  first_poll_ = listener_ == nullptr;
+  listener_ = &listener;
+  topics_seen_ = 0;
+  return {};
+}
+
+EmbeddedGroup::Owned EmbeddedGroup::partitions_now() {
+  Owned partitions;
   for (const std::string& topic : topics_) {
     const Result<TopicDescription> description = directory_.describe_topic(topic);
     const std::int32_t count = description.ok() ? description->partitions : 0;
     for (std::int32_t i = 0; i < count; ++i) {
-      partitions.push_back({topic, PartitionId(i)});
+      partitions.emplace(TopicPartition{topic, PartitionId(i)}, description->id);
     }
   }
-  std::sort(partitions.begin(), partitions.end());
   return partitions;
 }
 
 Status EmbeddedGroup::poll() {
+  if (listener_ == nullptr) {
+    return {};
+  }
+  WEIR_TRY(directory_.refresh());
   const std::uint64_t topics = directory_.topic_generation();
-  if (listener_ == nullptr || topics == topics_seen_) {
+  if (topics == topics_seen_) {
     return {};
   }
   topics_seen_ = topics;
-  std::vector<TopicPartition> now = partitions_now();
-  std::vector<TopicPartition> gone;
+  const Owned before = std::exchange(owned_, partitions_now());
+  std::vector<TopicPartition> lost;
+  std::vector<TopicPartition> revoked;
   std::vector<TopicPartition> added;
-  std::set_difference(owned_.begin(), owned_.end(), now.begin(), now.end(),
-                      std::back_inserter(gone));
-  std::set_difference(now.begin(), now.end(), owned_.begin(), owned_.end(),
-                      std::back_inserter(added));
-  owned_ = std::move(now);
-  if (!gone.empty()) {
-    listener_->on_lost(gone);
+  for (const auto& [partition, id] : before) {
+    const auto now = owned_.find(partition);
+    if (now != owned_.end() && now->second == id) {
+      continue;
+    }
+    const Result<TopicDescription> topic = directory_.describe_topic(partition.topic);
+    (topic.ok() && topic->id == id ? revoked : lost).push_back(partition);
   }
-  if (!added.empty()) {
+  for (const auto& [partition, id] : owned_) {
+    const auto was = before.find(partition);
+    if (was == before.end() || was->second != id) {
+      added.push_back(partition);
+    }
+  }
+  if (!lost.empty()) {
+    listener_->on_lost(lost);
+  }
+  if (!revoked.empty()) {
+    listener_->on_revoked(revoked);
+  }
+  if (!added.empty() || std::exchange(first_poll_, false)) {
+    first_poll_ = false;
     listener_->on_assigned(added);
   }
   return {};
 }
 
 Status EmbeddedGroup::leave() {
-  if (listener_ != nullptr && !owned_.empty()) {
-    listener_->on_revoked(owned_);
-  }
+  members_.leave(group_id_, this);
   owned_.clear();
   listener_ = nullptr;
   return {};
@@ -63,6 +83,7 @@ Status EmbeddedGroup::commit(std::span<const std::pair<TopicPartition, Committed
     return Error(Errc::kReadOnly,
                  "offsets cannot be committed through a log that was opened for reading");
   }
+  WEIR_TRY(members_.check_commit(group_id_, this));
   return directory_.offsets().commit(group_id_, offsets);
 }
 

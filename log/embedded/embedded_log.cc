@@ -100,7 +100,8 @@ Result<std::unique_ptr<Group>> EmbeddedLog::make_group(const std::string& group_
   if (group_id.empty() || group_id.size() > INT16_MAX) {
     return Error(Errc::kInvalidArgument, "a group id has 1 to 32,767 bytes");
   }
-  return std::unique_ptr<Group>(std::make_unique<EmbeddedGroup>(*state_->directory, group_id));
+  return std::unique_ptr<Group>(
+      std::make_unique<EmbeddedGroup>(*state_->directory, state_->group_members, group_id));
 }
 
 const std::string& EmbeddedLog::state_directory() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "log/broker/log_directory.h"
+#include "log/client/group_members.h"
 #include "log/embedded/embedded_admin.h"
 
 #include <weir/log/embedded_log.h>
@@ -15,6 +16,7 @@ struct EmbeddedLog::State {
   EmbeddedLogOptions options;
   std::unique_ptr<LogDirectory> directory;
   std::unique_ptr<EmbeddedAdmin> admin;
+  GroupMembers group_members;
   std::unique_ptr<Executor> own_executor;
   Executor* executor = nullptr;  // null: no periodic work
 

@@ -1,200 +1,234 @@
+#include "log/client/topic_partitioner.h"
 #include "log/embedded/embedded_log_state.h"
 #include "log/partition/await.h"
 #include "log/record/batch_builder.h"
 
 #include <weir/log/producer.h>
-#include <weir/runtime/murmur2.h>
+#include <weir/runtime/logger.h>
 #include <weir/runtime/rng.h>
-#include <weir/runtime/settings.h>
 #include <weir/runtime/thread_annotations.h>
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <deque>
+#include <set>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace weir::log {
 namespace {
 
-struct ProducerSettings {
-  std::string acks = "all";
-  std::int64_t batch_size = 16'384;
-  std::int64_t linger_ms = 5;
-  std::int64_t buffer_memory = 33'554'432;
-  std::int64_t max_block_ms = 60'000;
-  std::int64_t max_request_size = 1'048'576;
-};
+constexpr std::int64_t kSmallestBatch = 512;
 
-using P = Property<ProducerSettings>;
-const std::array kProperties{
-    P{.name = "acks",
-      .member = &ProducerSettings::acks,
-      .one_of = "all,-1,1",
-      .doc = "all: on disk (fsync topics). 1: appended."},
-    P{.name = "batch.size",
-      .member = &ProducerSettings::batch_size,
-      .min = 0,
-      .max = 64 << 20,
-      .doc = "Bytes of a batch; 0 batches nothing."},
-    P{.name = "linger.ms",
-      .member = &ProducerSettings::linger_ms,
-      .min = 0,
-      .max = INT32_MAX,
-      .doc = "How long a batch waits for more records."},
-    P{.name = "buffer.memory",
-      .member = &ProducerSettings::buffer_memory,
-      .min = 1,
-      .doc = "Bytes that are not acknowledged yet; more makes send() wait."},
-    P{.name = "max.block.ms",
-      .member = &ProducerSettings::max_block_ms,
-      .min = 0,
-      .doc = "Longest wait of send()."},
-    P{.name = "max.request.size",
-      .member = &ProducerSettings::max_request_size,
-      .min = 0,
-      .max = INT32_MAX,
-      .doc = "Largest record, as a batch of its own."},
-};
+std::int32_t size_of(const NullableBytes& bytes) {
+  return bytes.is_null() ? -1 : static_cast<std::int32_t>(bytes.size());
+}
+
+std::size_t payload_of(const RecordRef& record) {
+  return record.key.size() + record.value.size() + record.headers.encoded().size();
+}
+
+// Deadlines far ahead do not overflow.
+MonotonicTime deadline_in(MonotonicTime now, Duration timeout) {
+  constexpr Duration kLongest = std::chrono::hours(24 * 365);
+  return now + std::clamp(timeout, Duration::zero(), kLongest);
+}
 
 }  // namespace
-
-Result<ProducerOptions> ProducerOptions::parse(const std::map<std::string, std::string>& settings) {
-  WEIR_TRY_ASSIGN(const ProducerSettings read,
-                  parse_settings<ProducerSettings>("producer", kProperties, settings));
-  ProducerOptions options;
-  options.acks_all = read.acks != "1";
-  options.batch_size = read.batch_size;
-  options.linger_ms = read.linger_ms;
-  options.buffer_memory = read.buffer_memory;
-  options.max_block_ms = read.max_block_ms;
-  options.max_request_size = read.max_request_size;
-  return options;
-}
 
 class Producer::Impl {
  public:
   Impl(LogDirectory& directory, ProducerOptions options)
       : directory_(directory),
-        options_(options),
+        options_(std::move(options)),
         rng_(entropy_seed()),
         notifier_(std::make_shared<Notifier>()) {
     thread_ = std::thread([this] { run(); });
+    own_thread_ = thread_.get_id();
   }
-  ~Impl() {
-    flush().ignore("the caller had flush() to learn of it");
-    {
-      const MutexLock lock(mutex_);
-      stopping_ = true;
-    }
-    notifier_->notify();
-    thread_.join();
-  }
+  ~Impl() { close(Duration::max()).ignore("the caller had flush() or close() to learn of it"); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  Status send(const ProducerRecord& record, Callback done);
+  enum class Linger { kAsSet, kNone };
+  Status send(const ProducerRecord& record, Callback done, Linger linger);
+  Result<Future> send_future(const ProducerRecord& record, Linger linger);
+  Result<RecordMetadata> send_sync(const ProducerRecord& record);
   Status flush();
+  Status close(Duration timeout);
 
  private:
+  // A record that somebody waits for.
+  struct Awaited {
+    std::int32_t index = 0;  // in its batch
+    Timestamp timestamp = kNoTimestamp;
+    std::int32_t key_size = -1;
+    std::int32_t value_size = -1;
+    Callback done;
+  };
   struct Open {  // one partition's open batch
     TopicPartition name;
     std::shared_ptr<Partition> log;
     std::unique_ptr<WatermarkWaiter> waiter;
+    PartitionSettings settings;  // the topic's, as of the last change
     BatchBuilder builder;
-    std::vector<std::pair<std::int32_t, Callback>> callbacks;  // index in the batch
-    MonotonicTime deadline{};                                  // of the open batch
+    std::size_t batch_bytes = 0;  // the builder's bound
+    std::vector<Awaited> awaited;
+    MonotonicTime linger_end{};    // of the open batch
+    MonotonicTime delivery_end{};  // of the open batch
   };
-  struct InFlight {
+  // A batch that was sealed; in the order of sealing, so a partition's are in order.
+  struct Sealed {
     TopicPartition name;
     std::shared_ptr<Partition> log;
-    Offset base;
-    Offset end;
+    std::uint64_t number = 0;
     std::size_t bytes = 0;
-    std::vector<std::pair<std::int32_t, Callback>> callbacks;
+    std::vector<Awaited> awaited;
+    MonotonicTime delivery_end{};
+    Status failure;  // of the append
+    Partition::Appended appended{};
   };
   struct Topic {
+    explicit Topic(const TopicPartitioner::Options& options) : partitioner(options) {}
     Uuid id;
     std::vector<std::unique_ptr<Open>> partitions;
-    std::int32_t sticky = -1;
-    std::int64_t sticky_bytes = 0;
+    TopicPartitioner partitioner;
   };
-  using Finished = std::vector<std::pair<InFlight, Status>>;
+  using Finished = std::vector<std::pair<Sealed, Status>>;
+
+  bool on_own_thread() const { return std::this_thread::get_id() == own_thread_; }
+  Error refuse_in_callback(const char* call) const;
+  Error closed() const;
 
   Result<Topic*> topic(const std::string& name) WEIR_REQUIRES(mutex_);
-  void drop_deleted_topics() WEIR_REQUIRES(mutex_);
+  void refresh_topics() WEIR_REQUIRES(mutex_);
+  void drop(Topic& topic, const std::string& name) WEIR_REQUIRES(mutex_);
   Result<Open*> open(Topic& topic, const std::string& name, PartitionId partition)
       WEIR_REQUIRES(mutex_);
-  PartitionId choose(Topic& topic, const ProducerRecord& record) WEIR_REQUIRES(mutex_);
+  Result<PartitionId> ask_partition_function(const ProducerRecord& record) WEIR_EXCLUDES(mutex_);
   Status check_size(const Open& open, const RecordRef& record) const;
+  bool has_room(std::size_t bytes) const WEIR_REQUIRES(mutex_);
+  // Lets go of the lock while it waits, so topics may go.
   Status wait_for_room(std::size_t bytes) WEIR_REQUIRES(mutex_);
+  void append(const ProducerRecord& record, const RecordRef& encoded, Topic& topic, Open& to,
+              Callback done, Linger linger) WEIR_REQUIRES(mutex_);
+  Compression compression_of(const Open& open) const;
+  void follow_topic(Open& open) WEIR_REQUIRES(mutex_);
+  Sealed take_batch(Open& open) WEIR_REQUIRES(mutex_);
   void seal(Open& open) WEIR_REQUIRES(mutex_);
   MonotonicTime seal_due(MonotonicTime now, bool all) WEIR_REQUIRES(mutex_);
-  Finished take_finished() WEIR_REQUIRES(mutex_);
+  // The answer, or nullopt while it is to be waited for.
+  std::optional<Status> answer(const Sealed& batch, MonotonicTime now) const WEIR_REQUIRES(mutex_);
+  Finished take_finished(MonotonicTime now, MonotonicTime* next) WEIR_REQUIRES(mutex_);
+  void give_up() WEIR_REQUIRES(mutex_);
+  RecordMetadata metadata_of(const Sealed& batch, const Awaited& record) const;
   void finish(Finished finished) WEIR_EXCLUDES(mutex_);
   void run();
 
   LogDirectory& directory_;
   const ProducerOptions options_;
   Mutex mutex_;
-  CondVar progress_;  // acknowledged or failed
+  CondVar progress_;  // batches were answered, or the producer closes
   Rng rng_ WEIR_GUARDED_BY(mutex_);
   std::unordered_map<std::string, Topic> topics_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t topics_seen_ WEIR_GUARDED_BY(mutex_) = 0;
-  std::deque<InFlight> in_flight_ WEIR_GUARDED_BY(mutex_);
-  Finished failed_ WEIR_GUARDED_BY(mutex_);            // appends that failed, for their callbacks
-  std::size_t buffered_ WEIR_GUARDED_BY(mutex_) = 0;   // bytes in open and in-flight batches
-  std::size_t finishing_ WEIR_GUARDED_BY(mutex_) = 0;  // batches whose callbacks run
+  std::deque<Sealed> sealed_ WEIR_GUARDED_BY(mutex_);
+  std::uint64_t next_number_ WEIR_GUARDED_BY(mutex_) = 0;
+  std::set<std::uint64_t> unanswered_ WEIR_GUARDED_BY(mutex_);  // numbers of sealed batches
+  std::size_t buffered_ WEIR_GUARDED_BY(mutex_) = 0;            // bytes of open and sealed batches
   Status first_error_ WEIR_GUARDED_BY(mutex_);
-  bool stopping_ WEIR_GUARDED_BY(mutex_) = false;
+  bool closing_ WEIR_GUARDED_BY(mutex_) = false;
+  MonotonicTime close_end_ WEIR_GUARDED_BY(mutex_){};
   std::shared_ptr<Notifier> notifier_;
   std::thread thread_;
+  std::thread::id own_thread_;
 };
+
+Error Producer::Impl::refuse_in_callback(const char* call) const {
+  return Error(Errc::kInvalidArgument,
+               fmt::format("{} was called by a callback of the producer, for which it would wait "
+                           "for ever; call it from another thread",
+                           call));
+}
+
+Error Producer::Impl::closed() const {
+  return Error(Errc::kClosed, "the producer was closed; open another");
+}
 
 Result<Producer::Impl::Topic*> Producer::Impl::topic(const std::string& name) {
   const std::uint64_t now = directory_.topic_generation();
   if (now != topics_seen_) {
     topics_seen_ = now;
-    drop_deleted_topics();
+    refresh_topics();
   }
   const auto found = topics_.find(name);
   if (found != topics_.end()) {
     return &found->second;
   }
   WEIR_TRY_ASSIGN(const TopicDescription description, directory_.describe_topic(name));
-  Topic fresh;
+  TopicPartitioner::Options partitioner;
+  partitioner.kind = options_.partitioner == Partitioner::kRoundRobin
+                         ? TopicPartitioner::Kind::kRoundRobin
+                         : TopicPartitioner::Kind::kDefault;
+  partitioner.ignore_keys = options_.partitioner_ignore_keys;
+  partitioner.batch_bytes = options_.batch_size;
+  Topic& fresh = topics_.emplace(name, partitioner).first->second;
   fresh.id = description.id;
   fresh.partitions.resize(static_cast<std::size_t>(description.partitions));
-  return &(topics_[name] = std::move(fresh));
+  return &fresh;
 }
 
-// What was not appended yet is lost with its topic; its callbacks hear of it.
-void Producer::Impl::drop_deleted_topics() {
+// Partitions that were added are used, changed settings followed; what was not appended yet is lost
+// with a deleted topic.
+void Producer::Impl::refresh_topics() {
   for (auto topic = topics_.begin(); topic != topics_.end();) {
     const Result<TopicDescription> now = directory_.describe_topic(topic->first);
     if (now.ok() && now->id == topic->second.id) {
-      ++topic;
-      continue;
-    }
-    for (auto& open : topic->second.partitions) {
-      if (open && !open->builder.empty()) {
-        InFlight lost{open->name,
-                      open->log,
-                      kNoOffset,
-                      kNoOffset,
-                      open->builder.size_bytes(),
-                      std::move(open->callbacks)};
-        failed_.emplace_back(
-            std::move(lost),
-            Error(Errc::kUnknownTopic, fmt::format("topic {} was deleted", topic->first)));
+      topic->second.partitions.resize(static_cast<std::size_t>(now->partitions));
+      for (const auto& open : topic->second.partitions) {
+        if (open) {
+          if (!open->builder.empty()) {
+            seal(*open);
+          }
+          follow_topic(*open);
+        }
       }
+      ++topic;
+    } else {
+      drop(topic->second, topic->first);
+      topic = topics_.erase(topic);
     }
-    topic = topics_.erase(topic);
   }
+}
+
+void Producer::Impl::drop(Topic& topic, const std::string& name) {
+  for (const auto& open : topic.partitions) {
+    if (open && !open->builder.empty()) {
+      Sealed lost = take_batch(*open);
+      lost.failure = Error(Errc::kUnknownTopic, fmt::format("topic {} was deleted", name));
+      sealed_.push_back(std::move(lost));
+    }
+  }
+}
+
+Compression Producer::Impl::compression_of(const Open& open) const {
+  return open.settings.compression.value_or(options_.compression);
+}
+
+// Takes the topic's present settings over. A full batch must be one that the topic takes, also if
+// it does not compress.
+void Producer::Impl::follow_topic(Open& open) {
+  open.settings = open.log->settings();
+  const Compression compression = compression_of(open);
+  open.batch_bytes =
+      std::min(static_cast<std::size_t>(std::max(options_.batch_size, kSmallestBatch)),
+               BatchBuilder::batch_bytes_within(
+                   static_cast<std::size_t>(open.settings.batch_bytes_max()), compression.codec));
+  open.builder = BatchBuilder(open.batch_bytes, compression);
 }
 
 Result<Producer::Impl::Open*> Producer::Impl::open(Topic& topic, const std::string& name,
@@ -209,72 +243,79 @@ Result<Producer::Impl::Open*> Producer::Impl::open(Topic& topic, const std::stri
     TopicPartition full{name, partition};
     WEIR_TRY_ASSIGN(std::shared_ptr<Partition> log, directory_.partition_for_append(full));
     auto waiter = std::make_unique<WatermarkWaiter>(log, notifier_);
-    constexpr std::int64_t kSmallestBatch = 512;
-    // A full batch must be one that the topic takes.
-    const std::int64_t batch_bytes = std::min(std::max(options_.batch_size, kSmallestBatch),
-                                              log->options().settings.batch_bytes_max());
-    slot.reset(new Open{std::move(full),
-                        std::move(log),
-                        std::move(waiter),
-                        BatchBuilder(static_cast<std::size_t>(batch_bytes)),
-                        {},
-                        MonotonicTime{}});
+    slot = std::make_unique<Open>(Open{
+        std::move(full), std::move(log), std::move(waiter), {}, BatchBuilder(0), 0, {}, {}, {}});
+    follow_topic(*slot);
   }
   return slot.get();
 }
 
-PartitionId Producer::Impl::choose(Topic& topic, const ProducerRecord& record) {
-  const auto count = static_cast<std::int32_t>(topic.partitions.size());
-  if (record.partition) {
-    return *record.partition;
+// The user's code: no lock is held.
+Result<PartitionId> Producer::Impl::ask_partition_function(const ProducerRecord& record) {
+  std::int32_t count = 0;
+  {
+    const MutexLock lock(mutex_);
+    WEIR_TRY_ASSIGN(const Topic* to, topic(record.topic));
+    count = static_cast<std::int32_t>(to->partitions.size());
   }
-  if (count == 1) {
-    return PartitionId(0);
+  std::int32_t chosen = 0;
+  try {
+    chosen = options_.partition_function(record.topic, record.key, record.value, count);
+  } catch (const std::exception& thrown) {
+    return Error(Errc::kHandlerThrew, fmt::format("the partition function threw for a record of "
+                                                  "topic {}: {}",
+                                                  record.topic, thrown.what()));
   }
-  if (!record.key.is_null()) {
-    return partition_for_key(record.key.view(), count);
+  if (chosen < 0 || chosen >= count) {
+    return Error(Errc::kInvalidArgument,
+                 fmt::format("the partition function answered {} for a record of topic {}, which "
+                             "has partitions 0 to {}",
+                             chosen, record.topic, count - 1));
   }
-  // KIP-794: stay until batch.size bytes went there, then a random other.
-  if (topic.sticky < 0 || topic.sticky_bytes >= options_.batch_size) {
-    topic.sticky = static_cast<std::int32_t>(rng_.below(static_cast<std::uint64_t>(count)));
-    topic.sticky_bytes = 0;
-  }
-  topic.sticky_bytes += static_cast<std::int64_t>(record.value.size() + kBatchHeaderBytes);
-  return PartitionId(topic.sticky);
+  return PartitionId(chosen);
 }
 
 Status Producer::Impl::check_size(const Open& open, const RecordRef& record) const {
-  const PartitionSettings& settings = open.log->options().settings;
-  const std::int64_t topic_limit = settings.batch_bytes_max();
-  const bool by_topic = topic_limit < options_.max_request_size;
-  const std::int64_t limit = by_topic ? topic_limit : options_.max_request_size;
+  struct Limit {
+    const char* name;
+    std::int64_t bytes;
+  };
+  // The topic's limit is for what is stored; how large that is, compressed, the append tells.
+  const PartitionSettings& settings = open.settings;
+  const bool compressed = compression_of(open).codec != Codec::kNone;
+  const Limit limits[] = {
+      {"max.request.size", options_.max_request_size},
+      {settings.batch_limit_name(), compressed ? INT32_MAX : settings.batch_bytes_max()},
+      {"buffer.memory", options_.buffer_memory}};
+  const Limit& least = *std::min_element(
+      std::begin(limits), std::end(limits),
+      [](const Limit& left, const Limit& right) { return left.bytes < right.bytes; });
   // A record that is far from the limit needs no exact size.
-  const std::size_t payload =
-      record.key.size() + record.value.size() + record.headers.encoded().size();
-  if (static_cast<std::int64_t>(payload + 2 * kBatchHeaderBytes) <= limit) [[likely]] {
+  if (static_cast<std::int64_t>(payload_of(record) + 2 * kBatchHeaderBytes) <= least.bytes)
+      [[likely]] {
     return {};
   }
   const std::size_t size = BatchBuilder::batch_size_of(record);
-  if (static_cast<std::int64_t>(size) <= limit) {
+  if (static_cast<std::int64_t>(size) <= least.bytes) {
     return {};
   }
   return Error(
       Errc::kRecordTooLarge,
       fmt::format(
           "a record of {} bytes does not fit {}: {} is {}; split the record or raise the setting",
-          size, open.name.to_string(), by_topic ? settings.batch_limit_name() : "max.request.size",
-          limit));
+          size, open.name.to_string(), least.name, least.bytes));
+}
+
+bool Producer::Impl::has_room(std::size_t bytes) const {
+  return buffered_ == 0 || buffered_ + bytes <= static_cast<std::size_t>(options_.buffer_memory);
 }
 
 Status Producer::Impl::wait_for_room(std::size_t bytes) {
-  const auto bound = static_cast<std::size_t>(options_.buffer_memory);
-  if (buffered_ == 0 || buffered_ + bytes <= bound) [[likely]] {
-    return {};  // the clock is read only for a wait
-  }
+  // A callback that waited would keep the room from being made.
   const Clock& clock = system_clock();
   const MonotonicTime deadline =
-      clock.monotonic() + std::chrono::milliseconds(options_.max_block_ms);
-  while (buffered_ > 0 && buffered_ + bytes > bound) {
+      clock.monotonic() + std::chrono::milliseconds(on_own_thread() ? 0 : options_.max_block_ms);
+  while (!has_room(bytes)) {
     notifier_->notify();
     const Duration left = deadline - clock.monotonic();
     if (left <= Duration::zero()) {
@@ -283,66 +324,130 @@ Status Producer::Impl::wait_for_room(std::size_t bytes) {
                                                 options_.buffer_memory, options_.max_block_ms));
     }
     progress_.wait_for(mutex_, left);
+    if (closing_) {
+      return closed();
+    }
   }
   return {};
 }
 
-void Producer::Impl::seal(Open& open) {
-  InFlight batch{open.name,
-                 open.log,
-                 kNoOffset,
-                 kNoOffset,
-                 open.builder.size_bytes(),
-                 std::move(open.callbacks)};
-  open.callbacks.clear();
-  Result<Partition::Appended> appended =
-      open.log->append(open.builder.seal(), AppendOrigin::kBuilder);
-  if (!appended.ok()) {
-    failed_.emplace_back(std::move(batch), appended.status());
-    return;
-  }
-  batch.base = appended->base_offset;
-  batch.end = appended->next_offset;
-  in_flight_.push_back(std::move(batch));
+Producer::Impl::Sealed Producer::Impl::take_batch(Open& open) {
+  Sealed batch;
+  batch.name = open.name;
+  batch.log = open.log;
+  batch.number = next_number_++;
+  batch.bytes = open.builder.size_bytes();
+  batch.awaited = std::exchange(open.awaited, {});
+  batch.delivery_end = open.delivery_end;
+  unanswered_.insert(batch.number);
+  return batch;
 }
 
-Status Producer::Impl::send(const ProducerRecord& record, Callback done) {
+void Producer::Impl::seal(Open& open) {
+  Sealed batch = take_batch(open);
+  Result<Partition::Appended> appended =
+      open.log->append(open.builder.seal(), AppendOrigin::kBuilder);
+  if (appended.ok()) {
+    batch.appended = *appended;
+  } else {
+    batch.failure = appended.status();
+  }
+  sealed_.push_back(std::move(batch));
+}
+
+void Producer::Impl::append(const ProducerRecord& record, const RecordRef& encoded, Topic& topic,
+                            Open& to, Callback done, Linger linger) {
+  const std::size_t before = to.builder.empty() ? 0 : to.builder.size_bytes();
+  std::size_t grown = 0;
+  if (to.builder.append(encoded)) [[likely]] {
+    grown = to.builder.size_bytes() - before;
+  } else {
+    seal(to);
+    const bool taken = to.builder.append(encoded);
+    WEIR_ASSERT(taken);  // the first record of a batch always fits
+    grown = to.builder.size_bytes();
+  }
+  buffered_ += grown;
+  const bool first = to.builder.count() == 1;
+  if (first) {
+    const MonotonicTime now = system_clock().monotonic();
+    to.linger_end = now + std::chrono::milliseconds(options_.linger_ms);
+    // As in Kafka, a longer linger.ms raises it.
+    to.delivery_end =
+        now + std::chrono::milliseconds(std::max(options_.delivery_timeout_ms, options_.linger_ms));
+  }
+  if (done) {
+    to.awaited.push_back({to.builder.count() - 1, encoded.timestamp, size_of(record.key),
+                          size_of(record.value), std::move(done)});
+  }
+  const bool at_once = options_.batch_size == 0 || linger == Linger::kNone;
+  if (!record.partition) {
+    const bool full = at_once || to.builder.size_bytes() >= to.batch_bytes;
+    topic.partitioner.appended(record.key, to.name.partition, static_cast<std::int64_t>(grown),
+                               full ? OpenBatch::kFull : OpenBatch::kTakesMore);
+  }
+  if (at_once) {
+    seal(to);
+  }
+  if (first || at_once) {
+    notifier_->notify();
+  }
+}
+
+Status Producer::Impl::send(const ProducerRecord& record, Callback done, Linger linger) {
+  if (record.timestamp < 0 && record.timestamp != kNoTimestamp) {
+    return Error(Errc::kInvalidTimestamp,
+                 fmt::format("timestamp {} of a record for topic {} is negative; it is "
+                             "milliseconds since 1970",
+                             record.timestamp, record.topic));
+  }
+  std::optional<PartitionId> chosen = record.partition;
+  if (!chosen && options_.partition_function) {
+    WEIR_TRY_ASSIGN(chosen, ask_partition_function(record));
+  }
   const MutexLock lock(mutex_);
+  if (closing_) {
+    return closed();
+  }
   RecordRef encoded{record.key, record.value, record.timestamp, record.headers};
   if (encoded.timestamp == kNoTimestamp) {
     encoded.timestamp = directory_.clock().now();
   }
-  WEIR_TRY(wait_for_room(record.key.size() + record.value.size() + record.headers.encoded().size() +
-                         kBatchHeaderBytes));
   WEIR_TRY_ASSIGN(Topic * to, topic(record.topic));
-  WEIR_TRY_ASSIGN(Open * target, open(*to, record.topic, choose(*to, record)));
+  const PartitionId partition =
+      chosen ? *chosen
+             : to->partitioner.choose(record.key, static_cast<std::int32_t>(to->partitions.size()),
+                                      rng_);
+  WEIR_TRY_ASSIGN(Open * target, open(*to, record.topic, partition));
   WEIR_TRY(check_size(*target, encoded));
-  const std::size_t before = target->builder.empty() ? 0 : target->builder.size_bytes();
-  if (!target->builder.append(encoded)) {
-    seal(*target);
-    const bool taken = target->builder.append(encoded);
-    WEIR_ASSERT(taken);  // the first record of a batch always fits
-    buffered_ += target->builder.size_bytes();
-  } else {
-    buffered_ += target->builder.size_bytes() - before;
+  const std::size_t bytes = payload_of(encoded) + kBatchHeaderBytes;
+  if (!has_room(bytes)) [[unlikely]] {
+    WEIR_TRY(wait_for_room(bytes));
+    WEIR_TRY_ASSIGN(to, topic(record.topic));
+    WEIR_TRY_ASSIGN(target, open(*to, record.topic, partition));
   }
-  const bool first = target->builder.count() == 1;
-  if (first) {
-    target->deadline = system_clock().monotonic() + std::chrono::milliseconds(options_.linger_ms);
-  }
-  if (done) {
-    target->callbacks.emplace_back(target->builder.count() - 1, std::move(done));
-  }
-  if (options_.batch_size == 0) {
-    seal(*target);
-  }
-  if (first || options_.batch_size == 0) {
-    notifier_->notify();
-  }
+  append(record, encoded, *to, *target, std::move(done), linger);
   return {};
 }
 
-// Seals batches whose linger is over; returns the next deadline.
+Result<Producer::Future> Producer::Impl::send_future(const ProducerRecord& record, Linger linger) {
+  // shared_ptr: std::function copies what it holds, and the answer may come before the return.
+  const auto answered = std::make_shared<std::promise<Result<RecordMetadata>>>();
+  WEIR_TRY(send(
+      record, [answered](const Result<RecordMetadata>& answer) { answered->set_value(answer); },
+      linger));
+  return answered->get_future();
+}
+
+Result<RecordMetadata> Producer::Impl::send_sync(const ProducerRecord& record) {
+  if (on_own_thread()) {
+    return refuse_in_callback("send_sync()");
+  }
+  WEIR_TRY_ASSIGN(Future answered, send_future(record, Linger::kNone));
+  return answered.get();
+}
+
+// Seals batches whose linger is over; returns when the next one's is.
 MonotonicTime Producer::Impl::seal_due(MonotonicTime now, bool all) {
   MonotonicTime next = now + std::chrono::hours(1);
   for (auto& [name, topic] : topics_) {
@@ -350,53 +455,113 @@ MonotonicTime Producer::Impl::seal_due(MonotonicTime now, bool all) {
       if (!open || open->builder.empty()) {
         continue;
       }
-      if (all || open->deadline <= now) {
+      if (all || open->linger_end <= now) {
         seal(*open);
+        topic.partitioner.sent(open->name.partition);
       } else {
-        next = std::min(next, open->deadline);
+        next = std::min(next, open->linger_end);
       }
     }
   }
   return next;
 }
 
-Producer::Impl::Finished Producer::Impl::take_finished() {
-  Finished finished = std::move(failed_);
-  failed_.clear();
-  std::deque<InFlight> waiting;
-  for (InFlight& batch : in_flight_) {
-    const bool acknowledged =
-        !options_.acks_all || batch.log->offsets().high_watermark >= batch.end;
-    Status health = acknowledged ? Status() : batch.log->health();
-    if (acknowledged || !health.ok()) {
-      finished.emplace_back(std::move(batch), std::move(health));
-    } else {
-      waiting.push_back(std::move(batch));
+std::optional<Status> Producer::Impl::answer(const Sealed& batch, MonotonicTime now) const {
+  if (!batch.failure.ok()) {
+    return batch.failure;
+  }
+  if (options_.acks != Acks::kAll ||
+      batch.log->offsets().high_watermark >= batch.appended.next_offset) {
+    return Status();
+  }
+  if (Status health = batch.log->health(); !health.ok()) {
+    return health;
+  }
+  const bool close_is_over = closing_ && now >= close_end_;
+  if (now < batch.delivery_end && !close_is_over) {
+    return std::nullopt;
+  }
+  return Error(
+      Errc::kTimedOut,
+      fmt::format("offsets {} to {} of {} were appended but not acknowledged {}; whether "
+                  "they survive a crash is unknown",
+                  batch.appended.base_offset.value(), batch.appended.next_offset.value() - 1,
+                  batch.name.to_string(),
+                  close_is_over ? "before close() gave up" : "within delivery.timeout.ms"));
+}
+
+// A partition's batches are answered in order, also when a later one is known to have failed.
+Producer::Impl::Finished Producer::Impl::take_finished(MonotonicTime now, MonotonicTime* next) {
+  Finished finished;
+  std::deque<Sealed> waiting;
+  std::unordered_set<const Partition*> blocked;
+  for (Sealed& batch : sealed_) {
+    std::optional<Status> status;
+    if (!blocked.contains(batch.log.get())) {
+      status = answer(batch, now);
+    }
+    if (status) {
+      finished.emplace_back(std::move(batch), std::move(*status));
+      continue;
+    }
+    *next = std::min(*next, batch.delivery_end);
+    blocked.insert(batch.log.get());
+    waiting.push_back(std::move(batch));
+  }
+  sealed_ = std::move(waiting);
+  return finished;
+}
+
+// The deadline of close() is over: what was not written is not written any more.
+void Producer::Impl::give_up() {
+  for (auto& [name, topic] : topics_) {
+    for (auto& open : topic.partitions) {
+      if (open && !open->builder.empty()) {
+        Sealed lost = take_batch(*open);
+        lost.failure = Error(Errc::kClosed, fmt::format("a record for {} was not written before "
+                                                        "close() gave up",
+                                                        open->name.to_string()));
+        sealed_.push_back(std::move(lost));
+        open.reset();
+      }
     }
   }
-  in_flight_ = std::move(waiting);
-  finishing_ += finished.size();
-  return finished;
+}
+
+RecordMetadata Producer::Impl::metadata_of(const Sealed& batch, const Awaited& record) const {
+  RecordMetadata metadata;
+  metadata.partition = batch.name;
+  metadata.offset =
+      options_.acks == Acks::kNone ? kNoOffset : batch.appended.base_offset.plus(record.index);
+  metadata.timestamp = batch.appended.log_append_time != kNoTimestamp
+                           ? batch.appended.log_append_time
+                           : record.timestamp;
+  metadata.serialized_key_size = record.key_size;
+  metadata.serialized_value_size = record.value_size;
+  return metadata;
 }
 
 void Producer::Impl::finish(Finished finished) {
   for (const auto& [batch, status] : finished) {
-    for (const auto& [index, done] : batch.callbacks) {
-      if (status.ok()) {
-        done(RecordMetadata{batch.name, batch.base.plus(index)});
-      } else {
-        done(status.error());
+    for (const Awaited& record : batch.awaited) {
+      // A user's exception stops here: the records behind it have their callbacks, too.
+      try {
+        record.done(status.ok() ? Result<RecordMetadata>(metadata_of(batch, record))
+                                : Result<RecordMetadata>(status.error()));
+      } catch (const std::exception& thrown) {
+        WEIR_ERROR("a producer's callback threw partition={} error=\"{}\"", batch.name.to_string(),
+                   thrown.what());
       }
     }
   }
   const MutexLock lock(mutex_);
   for (const auto& [batch, status] : finished) {
     buffered_ -= batch.bytes;
+    unanswered_.erase(batch.number);
     if (!status.ok() && first_error_.ok()) {
       first_error_ = status;
     }
   }
-  finishing_ -= finished.size();
   progress_.notify_all();
 }
 
@@ -406,11 +571,18 @@ void Producer::Impl::run() {
     Finished finished;
     MonotonicTime next{};
     bool stop = false;
+    const MonotonicTime now = system_clock().monotonic();
     {
       const MutexLock lock(mutex_);
-      next = seal_due(system_clock().monotonic(), stopping_);
-      finished = take_finished();
-      stop = stopping_ && in_flight_.empty();
+      if (closing_ && now >= close_end_) {
+        give_up();
+      }
+      next = seal_due(now, closing_);
+      if (closing_) {
+        next = std::min(next, close_end_);
+      }
+      finished = take_finished(now, &next);
+      stop = closing_ && sealed_.empty();
     }
     if (!finished.empty()) {
       finish(std::move(finished));
@@ -424,15 +596,36 @@ void Producer::Impl::run() {
 }
 
 Status Producer::Impl::flush() {
+  if (on_own_thread()) {
+    return refuse_in_callback("flush()");
+  }
   const MutexLock lock(mutex_);
   seal_due(system_clock().monotonic(), true);
   notifier_->notify();
-  while (!in_flight_.empty() || !failed_.empty() || finishing_ > 0) {
+  const std::uint64_t behind = next_number_;
+  while (!unanswered_.empty() && *unanswered_.begin() < behind) {
     progress_.wait(mutex_);
   }
-  Status result = std::move(first_error_);
-  first_error_ = Status();
-  return result;
+  return std::exchange(first_error_, Status());
+}
+
+Status Producer::Impl::close(Duration timeout) {
+  if (on_own_thread()) {
+    return refuse_in_callback("close()");
+  }
+  {
+    const MutexLock lock(mutex_);
+    if (closing_) {
+      return {};
+    }
+    closing_ = true;
+    close_end_ = deadline_in(system_clock().monotonic(), timeout);
+    progress_.notify_all();
+  }
+  notifier_->notify();
+  thread_.join();
+  const MutexLock lock(mutex_);
+  return std::exchange(first_error_, Status());
 }
 
 Producer::Producer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -443,14 +636,23 @@ Result<std::unique_ptr<Producer>> Producer::open(EmbeddedLog& log, ProducerOptio
     return Error(Errc::kReadOnly, "a producer needs a log that was opened for writing");
   }
   return std::unique_ptr<Producer>(
-      new Producer(std::make_unique<Impl>(*log.state_->directory, options)));
+      new Producer(std::make_unique<Impl>(*log.state_->directory, std::move(options))));
 }
 
 Status Producer::send(const ProducerRecord& record, Callback done) {
-  return impl_->send(record, std::move(done));
+  return impl_->send(record, std::move(done), Impl::Linger::kAsSet);
+}
+Result<Producer::Future> Producer::send_future(const ProducerRecord& record) {
+  return impl_->send_future(record, Impl::Linger::kAsSet);
+}
+Result<RecordMetadata> Producer::send_sync(const ProducerRecord& record) {
+  return impl_->send_sync(record);
 }
 Status Producer::flush() {
   return impl_->flush();
+}
+Status Producer::close(Duration timeout) {
+  return impl_->close(timeout);
 }
 
 }  // namespace weir::log

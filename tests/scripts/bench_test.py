@@ -7,8 +7,8 @@ import json
 import subprocess
 import sys
 
-JOBS = ["append", "replay", "tail", "compression", "many-topics", "store-hot", "store-cold", "store-big", "scan", "restore",
-        "count", "word-count"]
+JOBS = ["append", "replay", "tail", "many-consumers", "compression", "many-topics", "store-hot", "store-cold", "store-big",
+        "scan", "restore", "count", "word-count"]
 COLUMNS = ["job", "metric", "value", "unit", "ratio", "against"]
 
 

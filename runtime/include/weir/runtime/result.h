@@ -32,7 +32,7 @@ enum class Errc {
   kUnsupported,       // UNSUPPORTED_VERSION: a format or feature that we do not read.
   kNotFound,          // A file, store or key that must exist does not.
   kExists,            // A file that must not exist does.
-  kLocked,            // The data directory is held by another process.
+  kLocked,            // Another process holds the data directory, another member the group.
   kReadOnly,          // A write through a handle opened for reading.
   kNoSpace,           // KAFKA_STORAGE_ERROR: the disk is full; retriable.
   kIo,                // KAFKA_STORAGE_ERROR: the state of the bytes is unknown.
