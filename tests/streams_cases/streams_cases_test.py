@@ -184,8 +184,8 @@ class Skipped(Base):
         self.assert_skipped("unknown op 'agg9'")
 
     def test_an_op_that_is_not_there_yet(self):
-        self.topology["op"] = "papi.something"
-        self.assert_skipped("not supported yet: processors")
+        self.topology["op"] = "cogroup"
+        self.assert_skipped("not supported yet: cogroup")
 
     def test_an_unknown_parameter(self):
         self.topology["params"]["bounces"] = 1

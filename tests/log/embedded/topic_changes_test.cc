@@ -185,6 +185,7 @@ TEST(GrowTopic, GivesTheNewPartitionsToAGroup) {
   auto group = f.log->make_group("g").value();
   Assignments seen;
   ASSERT_TRUE(group->join({"lines"}, "", seen).ok());
+  ASSERT_TRUE(group->poll().ok());
   EXPECT_THAT(seen.assigned, ElementsAre(lines(0)));
 
   ASSERT_TRUE(f.log->admin().grow_topic("lines", 3).ok());
