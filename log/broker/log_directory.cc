@@ -27,7 +27,7 @@ bool is_internal_topic(const std::string& topic) {
   return topic == kMetadataTopic || topic == kOffsetsTopic || topic == "__transaction_state";
 }
 
-LogDirectory::LogDirectory(std::string path, LogDirectoryOptions options)
+LogDirectory::LogDirectory(const std::string& path, const LogDirectoryOptions& options)
     : layout_(path),
       options_(options),
       files_(*options.files),

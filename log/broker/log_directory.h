@@ -23,7 +23,7 @@ namespace weir::log {
 // Names inside a data directory (DESIGN D2): `log/` is a valid Kafka log.dirs, `wal/` and `state/`
 // are ours.
 struct DirectoryLayout {
-  explicit DirectoryLayout(const std::string& root);
+  explicit DirectoryLayout(const std::string& path);
   std::string root, log, wal, state;
   std::string lock, meta_properties, clean_shutdown, watermarks;
   std::string recovery_points, high_watermarks, log_starts;
@@ -110,7 +110,7 @@ class LogDirectory : private OffsetsTopic {
     bool raise_epoch = false;
   };
 
-  LogDirectory(std::string path, LogDirectoryOptions options);
+  LogDirectory(const std::string& path, const LogDirectoryOptions& options);
   Status start();
   Status check_root();
   Status read_meta_properties();
@@ -121,6 +121,7 @@ class LogDirectory : private OffsetsTopic {
   Status append_metadata(const std::vector<MetadataRecord>& records) WEIR_REQUIRES(change_mutex_);
   Status apply_metadata(const std::vector<MetadataRecord>& records);
   Status sweep_folders();
+  Result<bool> sweep_folder(const std::string& folder);
   void recover_all();
   void report_recovery(const Partition& partition) const;
 
@@ -142,7 +143,7 @@ class LogDirectory : private OffsetsTopic {
   // OffsetsTopic
   std::int32_t partition_count() override;
   Status ensure_exists() override;
-  Result<std::shared_ptr<Partition>> open(PartitionId partition) override;
+  Result<std::shared_ptr<Partition>> open(PartitionId index) override;
   Uuid topic_id(const std::string& topic) override;
 
   const DirectoryLayout layout_;

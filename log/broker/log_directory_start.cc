@@ -249,36 +249,11 @@ Status LogDirectory::sweep_folders() {
   WEIR_TRY_ASSIGN(const std::vector<DirectoryEntry> entries, files_.list(layout_.log));
   std::string foreign;
   for (const DirectoryEntry& entry : entries) {
-    if (entry.kind == FileKind::kDirectory && entry.name.ends_with(kDeletedFolderSuffix) &&
-        entry.name.find('.') != std::string::npos) {
-      WEIR_TRY(remove_tree(files_, join_path(layout_.log, entry.name)));
-      continue;
+    bool is_ours = is_known_file(entry.name);
+    if (entry.kind == FileKind::kDirectory) {
+      WEIR_TRY_ASSIGN(is_ours, sweep_folder(entry.name));
     }
-    const std::optional<TopicPartition> name =
-        entry.kind == FileKind::kDirectory ? parse_folder(entry.name) : std::nullopt;
-    if (!name) {
-      if (!is_known_file(entry.name)) {
-        foreign += (foreign.empty() ? "" : ", ") + entry.name;
-      }
-      continue;
-    }
-    if (name->topic == kMetadataTopic) {
-      continue;
-    }
-    const Result<Uuid> id = topic_id_of_folder(files_, join_path(layout_.log, entry.name));
-    bool removed = false;
-    bool known = false;
-    {
-      const MutexLock lock(state_mutex_);
-      const TopicImage* topic = image_.find(name->topic);
-      removed = id.ok() && image_.was_removed(*id);
-      known = topic != nullptr && (!id.ok() || topic->id == *id);
-    }
-    if (removed) {
-      WEIR_INFO("finished the deletion of a partition folder={} topic_id={}", entry.name,
-                id->to_string());
-      WEIR_TRY(remove_partition_folder(entry.name, *id));
-    } else if (!known) {
+    if (!is_ours) {
       foreign += (foreign.empty() ? "" : ", ") + entry.name;
     }
   }
@@ -286,6 +261,36 @@ Status LogDirectory::sweep_folders() {
     WEIR_WARN("entries of {} that are not this log's are left alone: {}", layout_.log, foreign);
   }
   return {};
+}
+
+// False: the folder is not this log's.
+Result<bool> LogDirectory::sweep_folder(const std::string& folder) {
+  if (folder.ends_with(kDeletedFolderSuffix) && folder.find('.') != std::string::npos) {
+    WEIR_TRY(remove_tree(files_, join_path(layout_.log, folder)));
+    return true;
+  }
+  const std::optional<TopicPartition> name = parse_folder(folder);
+  if (!name) {
+    return is_known_file(folder);
+  }
+  if (name->topic == kMetadataTopic) {
+    return true;
+  }
+  const Result<Uuid> id = topic_id_of_folder(files_, join_path(layout_.log, folder));
+  bool removed = false;
+  bool known = false;
+  {
+    const MutexLock lock(state_mutex_);
+    const TopicImage* topic = image_.find(name->topic);
+    removed = id.ok() && image_.was_removed(*id);
+    known = topic != nullptr && (!id.ok() || topic->id == *id);
+  }
+  if (removed) {
+    WEIR_INFO("finished the deletion of a partition folder={} topic_id={}", folder,
+              id->to_string());
+    WEIR_TRY(remove_partition_folder(folder, *id));
+  }
+  return removed || known;
 }
 
 void LogDirectory::report_recovery(const Partition& partition) const {

@@ -39,8 +39,8 @@ Result<EmbeddedSink::Target*> EmbeddedSink::target(Topic& topic, PartitionId par
                    fmt::format("topic {} was deleted and made again; open it anew", name.topic));
     }
     const PartitionSettings settings = log->settings();
-    slot.reset(new Target{std::move(log), settings, make_builder(settings), kNoOffset,
-                          kNoLeaderEpoch, false});
+    slot = std::make_unique<Target>(
+        Target{std::move(log), settings, make_builder(settings), kNoOffset, kNoLeaderEpoch, false});
   }
   return slot.get();
 }

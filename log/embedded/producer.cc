@@ -126,7 +126,7 @@ class Producer::Impl {
   Finished take_finished(MonotonicTime now, MonotonicTime* next) WEIR_REQUIRES(mutex_);
   void give_up() WEIR_REQUIRES(mutex_);
   RecordMetadata metadata_of(const Sealed& batch, const Awaited& record) const;
-  void finish(Finished finished) WEIR_EXCLUDES(mutex_);
+  void finish(const Finished& finished) WEIR_EXCLUDES(mutex_);
   void run();
 
   LogDirectory& directory_;
@@ -541,7 +541,7 @@ RecordMetadata Producer::Impl::metadata_of(const Sealed& batch, const Awaited& r
   return metadata;
 }
 
-void Producer::Impl::finish(Finished finished) {
+void Producer::Impl::finish(const Finished& finished) {
   for (const auto& [batch, status] : finished) {
     for (const Awaited& record : batch.awaited) {
       // A user's exception stops here: the records behind it have their callbacks, too.
@@ -585,7 +585,7 @@ void Producer::Impl::run() {
       stop = closing_ && sealed_.empty();
     }
     if (!finished.empty()) {
-      finish(std::move(finished));
+      finish(finished);
       continue;
     }
     if (stop) {

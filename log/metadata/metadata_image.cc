@@ -2,75 +2,86 @@
 
 #include <fmt/core.h>
 
+#include <utility>
+#include <variant>
+
 namespace weir::log {
 
 Status MetadataImage::apply(const MetadataRecord& record) {
-  if (const auto* topic = std::get_if<TopicMetadataRecord>(&record)) {
-    TopicImage image;
-    image.name = topic->name;
-    image.id = topic->topic_id;
-    if (auto early = early_configs_.extract(topic->name); !early.empty()) {
-      image.config = std::move(early.mapped());
-    }
-    names_[image.id] = image.name;
-    topics_[image.name] = std::move(image);
+  return std::visit([this](const auto& kind) { return take(kind); }, record);
+}
+
+Status MetadataImage::take(const TopicMetadataRecord& topic) {
+  TopicImage image;
+  image.name = topic.name;
+  image.id = topic.topic_id;
+  if (auto early = early_configs_.extract(topic.name); !early.empty()) {
+    image.config = std::move(early.mapped());
+  }
+  names_[image.id] = image.name;
+  topics_[image.name] = std::move(image);
+  return {};
+}
+
+Status MetadataImage::take(const ConfigMetadataRecord& config) {
+  if (config.resource_type != ConfigMetadataRecord::kTopicResource) {
     return {};
   }
-  if (const auto* config = std::get_if<ConfigMetadataRecord>(&record)) {
-    if (config->resource_type != ConfigMetadataRecord::kTopicResource) {
-      return {};
-    }
-    const auto found = topics_.find(config->resource_name);
-    TopicConfig& target =
-        found != topics_.end() ? found->second.config : early_configs_[config->resource_name];
-    if (config->value) {
-      target[config->name] = *config->value;
-    } else {
-      target.erase(config->name);
-    }
-    return {};
+  const auto found = topics_.find(config.resource_name);
+  TopicConfig& target =
+      found != topics_.end() ? found->second.config : early_configs_[config.resource_name];
+  if (config.value) {
+    target[config.name] = *config.value;
+  } else {
+    target.erase(config.name);
   }
-  if (const auto* removed = std::get_if<RemoveTopicMetadataRecord>(&record)) {
-    removed_.insert(removed->topic_id);
-    if (const auto name = names_.extract(removed->topic_id); !name.empty()) {
-      topics_.erase(name.mapped());
-    }
-    return {};
+  return {};
+}
+
+Status MetadataImage::take(const RemoveTopicMetadataRecord& removed) {
+  removed_.insert(removed.topic_id);
+  if (const auto name = names_.extract(removed.topic_id); !name.empty()) {
+    topics_.erase(name.mapped());
   }
-  const auto* partition = std::get_if<PartitionMetadataRecord>(&record);
-  const auto* change = std::get_if<PartitionChangeMetadataRecord>(&record);
-  if (partition == nullptr && change == nullptr) {
-    return {};
-  }
-  const Uuid& id = partition != nullptr ? partition->topic_id : change->topic_id;
-  const PartitionId index = partition != nullptr ? partition->partition_id : change->partition_id;
+  return {};
+}
+
+Result<TopicImage*> MetadataImage::topic_of(const Uuid& id, PartitionId partition) {
   const auto name = names_.find(id);
-  if (name == names_.end() || index.value() < 0) {
+  if (name == names_.end() || partition.value() < 0) {
     return Error(Errc::kCorrupt,
                  fmt::format("metadata names partition {} of the unknown topic id {}",
-                             index.value(), id.to_string()));
+                             partition.value(), id.to_string()));
   }
-  std::vector<LeaderEpoch>& epochs = topics_[name->second].leader_epochs;
-  const auto slot = static_cast<std::size_t>(index.value());
-  if (partition != nullptr) {
-    if (slot > epochs.size()) {
-      return Error(Errc::kCorrupt,
-                   fmt::format("metadata skips partitions of topic {}: {} follows {}", name->second,
-                               slot, epochs.size()));
-    }
-    if (slot == epochs.size()) {
-      epochs.push_back(partition->leader_epoch);
-    } else {
-      epochs[slot] = partition->leader_epoch;
-    }
-    return {};
+  return &topics_[name->second];
+}
+
+Status MetadataImage::take(const PartitionMetadataRecord& partition) {
+  WEIR_TRY_ASSIGN(TopicImage * topic, topic_of(partition.topic_id, partition.partition_id));
+  std::vector<LeaderEpoch>& epochs = topic->leader_epochs;
+  const auto slot = static_cast<std::size_t>(partition.partition_id.value());
+  if (slot > epochs.size()) {
+    return Error(Errc::kCorrupt, fmt::format("metadata skips partitions of topic {}: {} follows {}",
+                                             topic->name, slot, epochs.size()));
   }
+  if (slot == epochs.size()) {
+    epochs.push_back(partition.leader_epoch);
+  } else {
+    epochs[slot] = partition.leader_epoch;
+  }
+  return {};
+}
+
+Status MetadataImage::take(const PartitionChangeMetadataRecord& change) {
+  WEIR_TRY_ASSIGN(TopicImage * topic, topic_of(change.topic_id, change.partition_id));
+  std::vector<LeaderEpoch>& epochs = topic->leader_epochs;
+  const auto slot = static_cast<std::size_t>(change.partition_id.value());
   if (slot >= epochs.size()) {
     return Error(Errc::kCorrupt,
                  fmt::format("metadata changes partition {} of topic {}, which has {}", slot,
-                             name->second, epochs.size()));
+                             topic->name, epochs.size()));
   }
-  if (change->leader) {
+  if (change.leader) {
     epochs[slot] = epochs[slot].next();
   }
   return {};

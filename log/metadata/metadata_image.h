@@ -33,6 +33,16 @@ class MetadataImage {
   bool was_removed(const Uuid& id) const { return removed_.contains(id); }
 
  private:
+  Status take(const TopicMetadataRecord& topic);
+  Status take(const PartitionMetadataRecord& partition);
+  Status take(const ConfigMetadataRecord& config);
+  Status take(const PartitionChangeMetadataRecord& change);
+  Status take(const RemoveTopicMetadataRecord& removed);
+  // What is of no concern here.
+  Status take(const FeatureLevelMetadataRecord& /*level*/) { return {}; }
+  Status take(const OtherMetadataRecord& /*other*/) { return {}; }
+  Result<TopicImage*> topic_of(const Uuid& id, PartitionId partition);
+
   std::map<std::string, TopicImage> topics_;
   std::unordered_map<Uuid, std::string> names_;
   std::map<std::string, TopicConfig> early_configs_;  // settings that came before their topic

@@ -3,6 +3,7 @@
 #include <weir/runtime/assert.h>
 #include <weir/runtime/thread_annotations.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <optional>
@@ -133,12 +134,10 @@ class Flusher : public Durability {
     }
   }
   bool serves_before(std::uint64_t end) const WEIR_REQUIRES(shared_->mutex) {
-    for (const auto& [log, state] : shared_->logs) {
-      if (state.running_ticket < end || (state.waiting_ticket && *state.waiting_ticket < end)) {
-        return true;
-      }
-    }
-    return false;
+    return std::ranges::any_of(shared_->logs, [end](const auto& log) {
+      const auto& state = log.second;
+      return state.running_ticket < end || (state.waiting_ticket && *state.waiting_ticket < end);
+    });
   }
 
   std::shared_ptr<Shared> shared_;

@@ -100,7 +100,7 @@ Result<Partition::Appended> LocalPartition::append_locked(SharedBytes batch, App
   WEIR_TRY_ASSIGN(result.log_append_time, prepare_batch(batch, origin, settings));
   if (Status prepared = prepare_folder(); !prepared.ok()) {
     return prepared.error().code() == Errc::kNoSpace ? std::move(prepared).error()
-                                                     : poison(std::move(prepared).error());
+                                                     : poison(prepared.error());
   }
   unclean_ = true;
   stamp_offset(batch.data(), base, epoch);
@@ -114,7 +114,7 @@ Result<Partition::Appended> LocalPartition::append_locked(SharedBytes batch, App
   if (active_file_ == nullptr) {
     Result<std::shared_ptr<File>> file = active_->file();
     if (!file.ok()) {
-      return poison(std::move(file).error());
+      return poison(file.error());
     }
     active_file_ = *std::move(file);
   }
@@ -122,7 +122,7 @@ Result<Partition::Appended> LocalPartition::append_locked(SharedBytes batch, App
   if (!written.ok()) {
     Error error = std::move(written).error().with_context(
         fmt::format("append to {}", options_.name.to_string()));
-    return error.code() == Errc::kNoSpace ? std::move(error) : poison(std::move(error));
+    return error.code() == Errc::kNoSpace ? std::move(error) : poison(error);
   }
   publish(std::move(batch), header, settings, pending);
   result.base_offset = base;
@@ -304,7 +304,7 @@ Status LocalPartition::roll(const PartitionSettings& settings) {
   }
   if (active_ != nullptr) {
     if (Status trimmed = active_->trim(); !trimmed.ok()) {
-      return poison(std::move(trimmed).error());
+      return poison(trimmed.error());
     }
     // Before the next segment exists, so that a hole between two segments of an fsync log is never
     // the work of a power cut.
@@ -321,8 +321,7 @@ Status LocalPartition::roll(const PartitionSettings& settings) {
     made = environment_.files.sync_directory(options_.path);
   }
   if (!made.ok()) {
-    return made.error().code() == Errc::kNoSpace ? std::move(made)
-                                                 : Status(poison(std::move(made).error()));
+    return made.error().code() == Errc::kNoSpace ? std::move(made) : Status(poison(made.error()));
   }
   if (active_ != nullptr) {
     if (Status indexed = active_->write_indexes(false); !indexed.ok()) {
@@ -339,7 +338,7 @@ Status LocalPartition::roll(const PartitionSettings& settings) {
   return Status();
 }
 
-Error LocalPartition::poison(Error error) {
+Error LocalPartition::poison(const Error& error) {
   const MutexLock lock(mutex_);
   if (!failure_) {
     failure_.emplace(Errc::kIo, fmt::format("{} takes no more appends, restart to recover: {}",
@@ -457,9 +456,8 @@ Status LocalPartition::set_leader_epoch(LeaderEpoch epoch) {
     return Status();
   }
   Status written = write_epochs();
-  return written.ok() || written.error().code() == Errc::kNoSpace
-             ? std::move(written)
-             : Status(poison(std::move(written).error()));
+  return written.ok() || written.error().code() == Errc::kNoSpace ? std::move(written)
+                                                                  : Status(poison(written.error()));
 }
 
 PartitionSettings LocalPartition::settings() const {

@@ -75,7 +75,7 @@ class LocalPartition final : public Partition {
   void publish(SharedBytes batch, const BatchHeader& header, const PartitionSettings& settings,
                Pending& pending) WEIR_REQUIRES(append_mutex_);
   // Refuses appends from now on. Returns `error`.
-  Error poison(Error error) WEIR_EXCLUDES(mutex_);
+  Error poison(const Error& error) WEIR_EXCLUDES(mutex_);
   // Makes durable whatever was appended so far, without the flusher.
   Status sync_all() WEIR_REQUIRES(append_mutex_);
   Status close_files() WEIR_REQUIRES(append_mutex_);
