@@ -275,6 +275,9 @@ Status Worker::begin_processing() {
     register_task_metrics(*tasks_[t]);
   }
   core_.publish_commit(published);
+  for (const std::unique_ptr<Task>& task : tasks_) {
+    WEIR_TRY(task->init());
+  }
   last_commit_ = core_.now();
   last_purge_ = last_commit_;
   const MutexLock lock(wake_mutex_);

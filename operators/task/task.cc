@@ -111,6 +111,25 @@ Status Task::build() {
   return context_.status();
 }
 
+Status Task::init() {
+  const std::optional<std::string> thrown = catch_thrown([&] {
+    for (const std::unique_ptr<Node>& node : nodes_) {
+      if (!context_.failed() && node->init()) {
+        has_work_ = true;
+      }
+    }
+  });
+  if (thrown.has_value() && !context_.failed()) {
+    context_.fail(handler_threw(*thrown));
+  }
+  if (context_.failed()) {
+    return Error(context_.status().error())
+        .with_context(fmt::format("task {} in init() of a processor", task_id_));
+  }
+  flush_sinks();
+  return context_.status();
+}
+
 void Task::make_nodes() {
   Builder builder(*this);
   const Plan& plan = *parts_.plan;

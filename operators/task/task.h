@@ -65,6 +65,9 @@ class Task final : private ProcessorHost {
   // Input partitions: source topics that have the task's partition, by topic name on the log.
   // Index i belongs to fifo i. `partition_time` as committed.
   std::size_t add_input(const TopicPartition& partition, Timestamp partition_time);
+  // Calls the processors' init(). Once, behind add_input() and when the stores are restored.
+  // Errors: what stopped the task.
+  Status init();
   const std::vector<TopicPartition>& inputs() const { return inputs_; }
   // Takes a block of input `index`.
   void add(std::size_t index, RecordBlock block);

@@ -180,6 +180,9 @@ class Emitter final : public EmitterBase {
 class Node {
  public:
   virtual ~Node() = default;
+  // Once, before the first record: all nodes are joined, the stores restored. True when a user's
+  // function ran.
+  virtual bool init() { return false; }
 };
 
 // The untyped half of a source: gets runs of records of one partition.
