@@ -130,7 +130,7 @@ class Task final : private ProcessorHost {
   // As many records of the run as may be processed before a stream-time punctuator is due.
   std::size_t records_until_punctuation(std::span<const RecordView> records) const;
   Status punctuate(PunctuationQueue& queue, Timestamp now);
-  void flush_sinks();
+  Status flush_sinks();
   Result<std::size_t> process_run(const PartitionGroup::Run& run);
   // Leaves the position at the record that failed and says where that is.
   Error stop_at(const PartitionGroup::Run& run, std::size_t failed);
