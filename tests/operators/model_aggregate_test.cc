@@ -68,20 +68,14 @@ struct Aggregates {
   ModelWorld& world;
   std::vector<Operator> operators;
 
-  std::span<const ModelRecord> inputs(std::int32_t p, std::int64_t from, std::int64_t to) const {
-    const std::vector<ModelRecord>& all = world.inputs[static_cast<std::size_t>(p)];
-    const auto end = to < 0 ? all.size() : static_cast<std::size_t>(to);
-    return std::span(all).subspan(static_cast<std::size_t>(from),
-                                  end - static_cast<std::size_t>(from));
-  }
-
   // Drained: what stood there when the life began, and the inputs behind the offsets that were
   // committed then, once each.
   void check_exact(const ModelLife& life, const Operator& op) const {
     ModelRows all;
     for (std::int32_t p = 0; p < world.shape.partitions; ++p) {
       const std::int64_t from = life.start.committed.at("in")[static_cast<std::size_t>(p)];
-      ModelRows rows = apply(life.start.rows(op.store, p, op.values), inputs(p, from, -1), op.step);
+      ModelRows rows =
+          apply(life.start.rows(op.store, p, op.values), world.inputs_of(p, from), op.step);
       EXPECT_EQ(world.last(world.changelog(op.store), p, op.values), rows) << op.store << " " << p;
       all.merge(rows);
     }
@@ -91,8 +85,8 @@ struct Aggregates {
   // At any time: no count below what was committed, and none above what repeats explain.
   void check_count_is_not_too_low(const ModelLife& life, const Operator& op) const {
     for (std::int32_t p = 0; p < world.shape.partitions; ++p) {
-      const std::int64_t to = life.drained ? -1 : world.committed("in", p);
-      const ModelRows floor = apply({}, inputs(p, 0, to), op.step);
+      const auto to = life.drained ? std::nullopt : std::optional(world.committed("in", p));
+      const ModelRows floor = apply({}, world.inputs_of(p, 0, to), op.step);
       const ModelRows counted = world.last(world.changelog(op.store), p, op.values);
       for (const auto& [key, row] : floor) {
         ASSERT_TRUE(counted.contains(key)) << "lost " << key;
@@ -195,7 +189,7 @@ TEST(AggregationLife, WithoutCrashesTheWholeHistoryIsOneLoop) {
   for (const Operator& op : aggregates.operators) {
     for (std::int32_t p = 0; p < world.shape.partitions; ++p) {
       EXPECT_EQ(world.last(world.changelog(op.store), p, op.values),
-                apply({}, aggregates.inputs(p, 0, -1), op.step))
+                apply({}, world.inputs_of(p, 0), op.step))
           << op.store;
     }
   }

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -50,6 +51,7 @@ struct ModelWorld : World {
     std::int32_t partitions = 1;
     std::vector<Text> stores;    // with their changelogs
     std::vector<Text> internal;  // repartition topics, without the application id
+    std::vector<Text> outputs;   // emptied when a life begins: they hold what it wrote
     std::int64_t keys = 40;
     bool records_repeat = true;  // crashes and faults, not only clean stops
     std::vector<std::int64_t> cache_bytes = {0, 300, 10'485'760};
@@ -65,6 +67,9 @@ struct ModelWorld : World {
   ModelRows last(const Text& topic, std::int32_t partition, ValueIs values) const;
   Text changelog(const Text& store) const { return "m-" + store + "-changelog"; }
   std::int64_t committed(const Text& topic, std::int32_t partition) const;
+  // inputs[partition] from one offset to another; no `to`: to the end.
+  std::span<const ModelRecord> inputs_of(std::int32_t partition, std::int64_t from,
+                                         std::optional<std::int64_t> to = std::nullopt) const;
 
   Rng rng;
   Shape shape;
@@ -80,6 +85,7 @@ struct ModelWorld : World {
 struct ModelStart {
   std::map<Text, std::vector<std::int64_t>> committed;  // by topic on the log, then partition
   std::map<Text, std::vector<std::vector<ModelRecord>>> changelogs;  // by store, then partition
+  std::map<Text, std::vector<std::size_t>> lengths;  // of `internal`, then partition
   ModelRows rows(const Text& store, std::int32_t partition, ValueIs values) const;
 };
 
