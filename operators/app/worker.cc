@@ -275,6 +275,9 @@ Status Worker::begin_processing() {
     register_task_metrics(*tasks_[t]);
   }
   core_.publish_commit(published);
+  for (const std::unique_ptr<Task>& task : tasks_) {
+    WEIR_TRY(task->init());
+  }
   last_commit_ = core_.now();
   last_purge_ = last_commit_;
   const MutexLock lock(wake_mutex_);
@@ -408,6 +411,9 @@ void Worker::handle(Error error) {
                                      [](const auto& task) { return task->failed_on_record(); });
   // A start offset that auto.offset.reset=none refuses is not found by trying again.
   if (is_record || start_refused_ || is_fatal(error.code())) {
+    if (is_record) {
+      flush_dead_letters();
+    }
     core_.fail(std::move(error));
     return;
   }
@@ -435,6 +441,18 @@ void Worker::handle(Error error) {
     core_.request_rebalance();
   }
   give_up();
+}
+
+// Dead letters were handed to the sink before the task failed. Results of the failed interval may
+// arrive with them; their offsets are not committed.
+void Worker::flush_dead_letters() {
+  if (core_.options().dead_letter_topic.empty() || sink_ == nullptr) {
+    return;
+  }
+  if (const Result<std::vector<FlushedPartition>> flushed = sink_->flush(); !flushed.ok()) {
+    WEIR_WARN("dead letters may be missing thread={} error=\"{}\"", index_,
+              flushed.error().to_string());
+  }
 }
 
 bool Worker::has_failed_task() const {

@@ -74,6 +74,7 @@ class Worker {
   Status begin_processing();
   void register_task_metrics(const Task& task);
   bool has_failed_task() const;
+  void flush_dead_letters();
   Result<Offset> start_of(const TopicPartition& partition,
                           const std::optional<CommittedOffset>& committed);
   Status run(Duration timeout);

@@ -8,9 +8,13 @@
 
 namespace weir::internal {
 
-SinkBuffer::SinkBuffer(RecordSink& sink, SinkTopicInfo info, TaskContext& task,
+SinkBuffer::SinkBuffer(RecordSink& sink, std::string topic, SinkTopicInfo info, TaskContext& task,
                        std::size_t records_max)
-    : sink_(sink), info_(info), task_(task), records_max_(std::min(records_max, kRecordsMax)) {
+    : sink_(sink),
+      topic_(std::move(topic)),
+      info_(info),
+      task_(task),
+      records_max_(std::min(records_max, kRecordsMax)) {
   WEIR_ASSERT(info.partitions > 0);
   counts_.resize(static_cast<std::size_t>(info.partitions));
 }
@@ -29,8 +33,7 @@ std::uint32_t SinkBuffer::choose_partition(const SinkMark& mark) {
 void SinkBuffer::add(const SinkMark& mark, Timestamp timestamp, HeadersView headers,
                      const Flow& flow) {
   const std::size_t value_end = bytes_.size();
-  const bool alone = value_end - mark.begin >= kAloneBytes &&
-                     task_.response(ErrorStage::kProduction) == ErrorResponse::kContinue;
+  const bool alone = value_end - mark.begin >= kAloneBytes && task_.asks_which_record_is_refused();
   if (alone && !entries_.empty()) [[unlikely]] {
     const std::string record = bytes_.substr(mark.begin);
     bytes_.resize(mark.begin);
@@ -114,11 +117,14 @@ void SinkBuffer::send(std::uint32_t partition, std::span<const RecordRef> record
   const Errc code = sent.error().code();
   const bool is_record = code == Errc::kRecordTooLarge || code == Errc::kInvalidTimestamp ||
                          code == Errc::kInvalidRecord;
-  if (is_record && flow != nullptr) {
-    task_.reject(ErrorStage::kProduction, std::move(sent).error(), *flow);
+  const bool is_dead_letter = task_.writes_dead_letters_to(*this);
+  Error error = std::move(sent).error().with_context(fmt::format(
+      "{} topic '{}'",
+      is_record && is_dead_letter ? "dead letter, which would be lost, to" : "output", topic_));
+  if (is_record && flow != nullptr && !is_dead_letter) {
+    task_.reject(ErrorStage::kProduction, std::move(error), *flow);
   } else {
-    task_.fail(std::move(sent).error(),
-               is_record ? FailureKind::kRecord : FailureKind::kInfrastructure);
+    task_.fail(std::move(error), is_record ? FailureKind::kRecord : FailureKind::kInfrastructure);
   }
 }
 
@@ -143,13 +149,19 @@ SinkBuffer* DynamicSinks::find_or_open(const std::string& topic, const Flow& flo
   }
   Result<SinkTopicInfo> info = sink_.open_topic(topic);
   if (!info.ok()) {
-    task_.reject(ErrorStage::kProduction,
-                 std::move(info).error().with_context(
-                     fmt::format("topic '{}', which a record chose (create it)", topic)),
-                 flow);
+    const Errc code = info.error().code();
+    const bool is_record = code == Errc::kUnknownTopic || code == Errc::kInvalidTopic ||
+                           code == Errc::kInvalidArgument;
+    Error error = std::move(info).error().with_context(
+        fmt::format("topic '{}', which a record chose{}", topic, is_record ? " (create it)" : ""));
+    if (is_record) {
+      task_.reject(ErrorStage::kProduction, std::move(error), flow);
+    } else {
+      task_.fail(std::move(error), FailureKind::kInfrastructure);
+    }
     return nullptr;
   }
-  auto buffer = std::make_unique<SinkBuffer>(sink_, *info, task_, records_max_);
+  auto buffer = std::make_unique<SinkBuffer>(sink_, topic, *info, task_, records_max_);
   return buffers_.emplace(topic, std::move(buffer)).first->second.get();
 }
 

@@ -40,15 +40,18 @@ void StoreCache::emit_now(const Entry& entry, NullableBytes old_value, Timestamp
 }
 
 void StoreCache::keep_headers(Entry* entry, HeadersView headers) {
-  if (headers.empty()) {
-    headers_.erase(entry);
-  } else {
-    headers_.insert_or_assign(entry, Headers(headers));
+  if (const auto before = headers_.find(entry); before != headers_.end()) {
+    headers_bytes_ -= before->second.view().encoded().size();
+    headers_.erase(before);
+  }
+  if (!headers.empty()) {
+    headers_bytes_ += headers.encoded().size();
+    headers_.emplace(entry, Headers(headers));
   }
 }
 
 void StoreCache::account(Flow& flow) {
-  const std::size_t now = store_.pending_bytes();
+  const std::size_t now = store_.pending_bytes() + headers_bytes_;
   budget_.bytes_used += now - counted_bytes_;
   counted_bytes_ = now;
   if (budget_.bytes_used > budget_.bytes_max) {
@@ -76,6 +79,7 @@ void StoreCache::flush(Timestamp stream_time, bool early) {
   budget_.bytes_used -= counted_bytes_;
   counted_bytes_ = 0;
   const std::unordered_map<const Entry*, Headers> headers = std::exchange(headers_, {});
+  headers_bytes_ = 0;
   for (std::size_t i = 0; i < pending.size(); ++i) {
     // In order of their last change the entries lie all over memory.
     if (i + kPrefetchAhead < pending.size()) {

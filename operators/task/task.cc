@@ -85,8 +85,8 @@ Result<SinkBuffer*> Task::open_sink(const std::string& topic, const std::string&
     return std::move(info).error().with_context(
         fmt::format("output topic '{}' (create it before the application starts)", topic_on_log));
   }
-  auto buffer =
-      std::make_unique<SinkBuffer>(*parts_.sink, *info, context_, parts_.sink_records_max);
+  auto buffer = std::make_unique<SinkBuffer>(*parts_.sink, topic_on_log, *info, context_,
+                                             parts_.sink_records_max);
   return sinks_.emplace(topic, std::move(buffer)).first->second.get();
 }
 
@@ -109,6 +109,24 @@ Status Task::build() {
     context_.fail(handler_threw(*thrown));
   }
   return context_.status();
+}
+
+Status Task::init() {
+  const std::optional<std::string> thrown = catch_thrown([&] {
+    for (const std::unique_ptr<Node>& node : nodes_) {
+      if (!context_.failed() && node->init()) {
+        has_work_ = true;
+      }
+    }
+  });
+  if (thrown.has_value() && !context_.failed()) {
+    context_.fail(handler_threw(*thrown));
+  }
+  if (context_.failed()) {
+    return Error(context_.status().error())
+        .with_context(fmt::format("task {} in init() of a processor", task_id_));
+  }
+  return flush_sinks();
 }
 
 void Task::make_nodes() {
@@ -216,10 +234,7 @@ Result<std::size_t> Task::process(std::size_t records_max) {
     }
     // The block may go now: what borrows from it was copied into the sinks' arenas.
   }
-  flush_sinks();
-  if (context_.failed()) {
-    return context_.status().error();
-  }
+  WEIR_TRY(flush_sinks());
   return processed;
 }
 
@@ -251,8 +266,7 @@ Status Task::punctuate_wall_clock() {
     return {};
   }
   WEIR_TRY(punctuate(wall_clock_punctuations_, parts_.clock->now()));
-  flush_sinks();
-  return context_.status();
+  return flush_sinks();
 }
 
 std::uint64_t Task::schedule(PunctuationType type, std::int64_t interval_ms,
@@ -273,11 +287,16 @@ void Task::cancel(std::uint64_t id) {
   wall_clock_punctuations_.cancel(id);
 }
 
-void Task::flush_sinks() {
+Status Task::flush_sinks() {
   for (auto& [topic, sink] : sinks_) {
     sink->flush();
   }
   dynamic_sinks_->flush();
+  if (context_.failed()) {
+    return Error(context_.status().error())
+        .with_context(fmt::format("task {} while its results were sent", task_id_));
+  }
+  return {};
 }
 
 Status Task::flush_results() {
@@ -295,8 +314,7 @@ Status Task::flush_results() {
     return Error(context_.status().error())
         .with_context(fmt::format("task {} while results left its stores", parts_.id.to_string()));
   }
-  flush_sinks();
-  return context_.status();
+  return flush_sinks();
 }
 
 }  // namespace weir::internal

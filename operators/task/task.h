@@ -65,6 +65,9 @@ class Task final : private ProcessorHost {
   // Input partitions: source topics that have the task's partition, by topic name on the log.
   // Index i belongs to fifo i. `partition_time` as committed.
   std::size_t add_input(const TopicPartition& partition, Timestamp partition_time);
+  // Calls the processors' init(). Once, behind add_input() and when the stores are restored.
+  // Errors: what stopped the task.
+  Status init();
   const std::vector<TopicPartition>& inputs() const { return inputs_; }
   // Takes a block of input `index`.
   void add(std::size_t index, RecordBlock block);
@@ -127,7 +130,7 @@ class Task final : private ProcessorHost {
   // As many records of the run as may be processed before a stream-time punctuator is due.
   std::size_t records_until_punctuation(std::span<const RecordView> records) const;
   Status punctuate(PunctuationQueue& queue, Timestamp now);
-  void flush_sinks();
+  Status flush_sinks();
   Result<std::size_t> process_run(const PartitionGroup::Run& run);
   // Leaves the position at the record that failed and says where that is.
   Error stop_at(const PartitionGroup::Run& run, std::size_t failed);

@@ -96,11 +96,7 @@ ErrorResponse TaskContext::response(ErrorStage stage) const {
 }
 
 void TaskContext::reject(ErrorStage stage, Error error, const Flow& flow) {
-  if (writing_dead_letter_) {
-    fail(std::move(error).with_context("dead letter, which would be lost"));
-    return;
-  }
-  write_dead_letter(error, flow, errc_name(error.code()));
+  write_dead_letter(stage, error, flow, errc_name(error.code()));
   follow_policy(stage, std::move(error), flow);
 }
 
@@ -110,7 +106,7 @@ void TaskContext::function_threw(ErrorStage stage, std::string_view name, const 
   }
   const Thrown thrown = describe_exception();
   Error error(Errc::kHandlerThrew, thrown.message);
-  write_dead_letter(error, flow, thrown.type);
+  write_dead_letter(stage, error, flow, thrown.type);
   follow_policy(
       stage,
       std::move(error).with_context(fmt::format(
@@ -122,6 +118,11 @@ void TaskContext::function_threw(ErrorStage stage, std::string_view name, const 
 }
 
 void TaskContext::follow_policy(ErrorStage stage, Error error, const Flow& flow) {
+  if (failed_ && kind_ == FailureKind::kRecord) {
+    status_ = std::move(error).with_context(
+        fmt::format("{} (of this record)", status_.error().message()));
+    return;
+  }
   if (response(stage) == ErrorResponse::kFail) {
     fail(std::move(error));
     return;
@@ -132,7 +133,7 @@ void TaskContext::follow_policy(ErrorStage stage, Error error, const Flow& flow)
   drop(DropReason::kError, flow);
 }
 
-void TaskContext::write_dead_letter(const Error& error, const Flow& flow,
+void TaskContext::write_dead_letter(ErrorStage stage, const Error& error, const Flow& flow,
                                     std::string_view exception) {
   if (dead_letters_ == nullptr) {
     return;
@@ -162,10 +163,11 @@ void TaskContext::write_dead_letter(const Error& error, const Flow& flow,
     mark.key_is_null = true;
     mark.value_is_null = true;
   }
-  writing_dead_letter_ = true;
   dead_letters_->add(mark, has_record ? flow.source->timestamp : flow.record.timestamp,
                      headers.view(), flow);
-  writing_dead_letter_ = false;
+  if (response(stage) == ErrorResponse::kFail) {
+    dead_letters_->flush();  // nothing else will: the task stops here
+  }
 }
 
 }  // namespace weir::internal

@@ -112,6 +112,17 @@ void TopologyTestDriver::State::build() {
   for (std::uint32_t i = 0; i < topology.plan().sub_topologies.size(); ++i) {
     tasks.push_back(make_task(i));
   }
+  for (const std::unique_ptr<internal::Task>& task : tasks) {
+    Status ready = task->init();
+    if (ready.ok()) {
+      ready = commit(*task);
+    }
+    if (!ready.ok()) {
+      WEIR_ERROR("topology cannot be tested error={}", ready.error().to_string());
+    }
+    WEIR_ASSERT(ready.ok());
+  }
+  collect();
 }
 
 std::unique_ptr<internal::Task> TopologyTestDriver::State::make_task(std::uint32_t sub_topology) {

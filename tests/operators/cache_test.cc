@@ -147,6 +147,20 @@ TEST(RecordCache, FlushesAllResultsOfTheStoreWhenItIsFull) {
   EXPECT_EQ(outputs(world, "out"), expected);
 }
 
+// Headers wait beside the results and count as they do.
+TEST(RecordCache, CountsHeadersAgainstItsBound) {
+  CacheWorld world(10'000);
+  Headers large;
+  large.add("h", ByteView(Text(6000, 'x')));
+  produce(world, "in", 0, {{"a", "1", 1, large}, {"b", "1", 1, large}, {"a", "2", 2, {}}});
+  const std::unique_ptr<App> app = world.started(reduce_topology(join));
+
+  ASSERT_TRUE(drain(world, *app).ok());
+
+  const std::vector<Output> expected = {{"a", "1", 1, 1}, {"b", "1", 1, 1}, {"a", "12", 2, 0}};
+  EXPECT_EQ(outputs(world, "out"), expected);
+}
+
 // CACHE-4: a key that came and went between two flushes was never seen below.
 TEST(RecordCache, EmitsNoTombstoneForAKeyThatWasNeverEmitted) {
   CacheWorld world(10'485'760);

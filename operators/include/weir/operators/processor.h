@@ -190,7 +190,9 @@ class Processor {
   using Context = ProcessorContext<KOut, VOut>;
 
   virtual ~Processor() = default;
-  // Once, before the first record. `context` lives as long as the processor.
+  // Once, when the stores are restored and before the first record; what it writes and forwards is
+  // committed as that of a punctuator is. An exception stops the application. `context` lives as
+  // long as the processor.
   virtual void init(Context& /*context*/) {}
   virtual void process(const Record<K, V>& record) = 0;
 };
@@ -231,8 +233,11 @@ class ProcessorNode : public EmittingNode<KOut, VOut>, public Receiver<K, V> {
  public:
   ProcessorNode(const NodeSlot& slot, Wiring& wiring,
                 std::unique_ptr<Processor<K, V, KOut, VOut>> processor)
-      : core_(slot, wiring), context_(core_, this->emitter_), processor_(std::move(processor)) {
-    processor_->init(context_);
+      : core_(slot, wiring), context_(core_, this->emitter_), processor_(std::move(processor)) {}
+
+  bool init() override {
+    core_.run_init([&] { processor_->init(context_); });
+    return true;
   }
 
   void receive(const K* key, const V& value, Flow& flow) override {
@@ -257,8 +262,11 @@ class FixedKeyProcessorNode : public EmittingNode<K, VOut>, public Receiver<K, V
  public:
   FixedKeyProcessorNode(const NodeSlot& slot, Wiring& wiring,
                         std::unique_ptr<FixedKeyProcessor<K, V, VOut>> processor)
-      : core_(slot, wiring), context_(core_, this->emitter_), processor_(std::move(processor)) {
-    processor_->init(context_);
+      : core_(slot, wiring), context_(core_, this->emitter_), processor_(std::move(processor)) {}
+
+  bool init() override {
+    core_.run_init([&] { processor_->init(context_); });
+    return true;
   }
 
   void receive(const K* key, const V& value, Flow& flow) override {

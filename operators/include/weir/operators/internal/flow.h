@@ -74,6 +74,12 @@ class TaskContext {
     dead_letters_ = dead_letters;
   }
   ErrorResponse response(ErrorStage stage) const;
+  bool writes_dead_letters_to(const SinkBuffer& buffer) const { return &buffer == dead_letters_; }
+  // Whether it matters which record of a batch the log refuses.
+  bool asks_which_record_is_refused() const {
+    return dead_letters_ != nullptr ||
+           response(ErrorStage::kProduction) == ErrorResponse::kContinue;
+  }
   // A record could not be read, processed or written. Writes the dead letter; then the record is
   // skipped and counted, or fail() was called.
   void reject(ErrorStage stage, Error error, const Flow& flow);
@@ -82,14 +88,14 @@ class TaskContext {
   void function_threw(ErrorStage stage, std::string_view name, const Flow& flow);
 
  private:
-  void write_dead_letter(const Error& error, const Flow& flow, std::string_view exception);
+  void write_dead_letter(ErrorStage stage, const Error& error, const Flow& flow,
+                         std::string_view exception);
   void follow_policy(ErrorStage stage, Error error, const Flow& flow);
 
   Counter dropped_;  // first: it fills a cache line
   Status status_;
   ErrorPolicies policies_;
   SinkBuffer* dead_letters_ = nullptr;
-  bool writing_dead_letter_ = false;
   bool failed_ = false;
   FailureKind kind_ = FailureKind::kRecord;
   bool warned_[static_cast<std::size_t>(DropReason::kCount)] = {};
@@ -180,6 +186,9 @@ class Emitter final : public EmitterBase {
 class Node {
  public:
   virtual ~Node() = default;
+  // Once, before the first record: all nodes are joined, the stores restored. True when a user's
+  // function ran.
+  virtual bool init() { return false; }
 };
 
 // The untyped half of a source: gets runs of records of one partition.

@@ -56,12 +56,23 @@ class ProcessorCore {
   Timestamp stream_time() const {
     return flow_ == nullptr ? host_.stream_time() : flow_->record.stream_time;
   }
-  // Time of a write: that of the record or punctuation.
+  // Time of a write: that of the record or punctuation; in init() the wall clock's.
   Timestamp time() const { return flow_ == nullptr ? kNoTimestamp : flow_->record.timestamp; }
   void fail(Error error, FailureKind kind = FailureKind::kRecord) {
     site_.task.fail(std::move(error), kind);
   }
 
+  // A processor's init(): no record, wall-clock time. What it throws goes to the task, whatever the
+  // error policies say.
+  template <class Body>
+  void run_init(Body&& body) {
+    Flow flow;
+    flow.record.timestamp = host_.wall_clock_time();
+    flow.record.stream_time = host_.stream_time();
+    flow_ = &flow;
+    body();
+    flow_ = nullptr;  // the task is over when the body throws
+  }
   // `body` works on `flow`.
   template <class Body>
   void run(Flow& flow, Body&& body) {

@@ -29,8 +29,8 @@ struct SinkMark {
 // Order:     records of one partition keep the order of add(), whichever node added them.
 // Bounds:    flushed when a partition has `records_max` records or the arena `kBytesMax` bytes.
 // Errors:    a record that the log refuses for what it is follows the production policy if it was
-// sent
-//            alone, as those of `kAloneBytes` and more are under kContinue; else the task fails.
+//            sent alone, as those of `kAloneBytes` and more are under kContinue or with dead
+//            letters; else the task fails, as it does when a dead letter is refused.
 // Threading: confined to the task.
 class SinkBuffer {
  public:
@@ -38,8 +38,8 @@ class SinkBuffer {
   static constexpr std::size_t kBytesMax = 256U << 10U;
   static constexpr std::size_t kAloneBytes = 1U << 10U;
 
-  // Borrows all. `records_max` at most kRecordsMax.
-  SinkBuffer(RecordSink& sink, SinkTopicInfo info, TaskContext& task,
+  // Borrows all. `topic` is for messages; `records_max` at most kRecordsMax.
+  SinkBuffer(RecordSink& sink, std::string topic, SinkTopicInfo info, TaskContext& task,
              std::size_t records_max = kRecordsMax);
 
   // The arena: append the key, then the value, then call add().
@@ -73,6 +73,7 @@ class SinkBuffer {
   void flush(const Flow* flow);
 
   RecordSink& sink_;
+  std::string topic_;
   SinkTopicInfo info_;
   TaskContext& task_;
   std::size_t records_max_;
@@ -96,7 +97,8 @@ class DynamicSinks {
   DynamicSinks(RecordSink& sink, TaskContext& task, std::size_t records_max)
       : sink_(sink), task_(task), records_max_(records_max) {}
 
-  // Null when the topic does not exist: the record was rejected (production).
+  // Null when the topic does not exist (the record was rejected: production) or the log does not
+  // answer (the task failed and is made again).
   SinkBuffer* find_or_open(const std::string& topic, const Flow& flow);
   void flush();
 

@@ -63,7 +63,7 @@ class StoreCache {
     if (!flow.record.headers.empty() || !headers_.empty()) [[unlikely]] {
       keep_headers(entry, flow.record.headers);
     }
-    if (store_.mark_pending(entry)) {
+    if (store_.mark_pending(entry) || headers_bytes_ != 0) {
       account(flow);
     }
   }
@@ -88,6 +88,7 @@ class StoreCache {
   std::size_t counted_bytes_ = 0;  // our part of budget_.bytes_used
   // Only entries whose last update had headers.
   std::unordered_map<const Entry*, Headers> headers_;
+  std::size_t headers_bytes_ = 0;
   // What left in an early flush, which the committed value does not tell yet. Kept only for those
   // who ask: deletes and old values.
   std::unordered_map<const Entry*, std::optional<std::string>> emitted_early_;
