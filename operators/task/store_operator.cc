@@ -61,7 +61,7 @@ bool StoreOperator::check(const RecordView& record, const Flow& flow) {
 
 void StoreOperator::receive_one(const RecordView& record, std::uint64_t hash, Flow& flow) {
   begin_record(record, flow);
-  if (!check(record, flow)) {
+  if ((checks_.key != nullptr || checks_.value != nullptr) && !check(record, flow)) {
     return;
   }
   if (record.key.is_null()) [[unlikely]] {
@@ -76,21 +76,7 @@ void StoreOperator::receive_one(const RecordView& record, std::uint64_t hash, Fl
   update_hashed(hash, {.key = record.key.view(), .value = record.value}, flow);
 }
 
-void StoreOperator::update(const Input& input, Flow& flow) {
-  update_hashed(state::KeyValueStore::hash(input.key), input, flow);
-}
-
-void StoreOperator::update_hashed(std::uint64_t hash, const Input& input, Flow& flow) {
-  Result<Entry*> found = store_.find_or_load(input.key, hash);
-  if (!found.ok()) [[unlikely]] {
-    site_.task.fail(std::move(found).error().with_context("store " + store_.options().name),
-                    FailureKind::kInfrastructure);
-    return;
-  }
-  site_.guard(flow, [&] { update_entry(*found, input, flow); });
-}
-
-void StoreOperator::update_entry(Entry* entry, const Input& input, Flow& flow) {
+inline void StoreOperator::update_entry(Entry* entry, const Input& input, Flow& flow) {
   const NullableBytes stored = store_.value(*entry);
   NullableBytes old_value;
   if (cache_.wants_old_value() && !stored.is_null()) {
@@ -103,18 +89,18 @@ void StoreOperator::update_entry(Entry* entry, const Input& input, Flow& flow) {
   }
 }
 
-bool StoreOperator::put(Entry* entry, NullableBytes value, Timestamp timestamp) {
-  Status done = store_.put(entry, value, timestamp);
-  if (!done.ok()) [[unlikely]] {
-    site_.task.fail(std::move(done).error(), FailureKind::kInfrastructure);
-    return false;
-  }
-  return true;
+void StoreOperator::update(const Input& input, Flow& flow) {
+  update_hashed(state::KeyValueStore::hash(input.key), input, flow);
 }
 
-Timestamp StoreOperator::later(const Entry& entry, NullableBytes stored, const Flow& flow) const {
-  return stored.is_null() ? flow.record.timestamp
-                          : std::max(store_.timestamp(entry), flow.record.timestamp);
+void StoreOperator::update_hashed(std::uint64_t hash, const Input& input, Flow& flow) {
+  Result<Entry*> found = store_.find_or_load(input.key, hash);
+  if (!found.ok()) [[unlikely]] {
+    site_.task.fail(std::move(found).error().with_context("store " + store_.options().name),
+                    FailureKind::kInfrastructure);
+    return;
+  }
+  site_.guard(flow, [&] { update_entry(*found, input, flow); });
 }
 
 }  // namespace weir::internal

@@ -3,6 +3,7 @@
 #include <weir/operators/internal/nodes.h>
 #include <weir/operators/internal/store_cache.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -57,9 +58,19 @@ class StoreOperator : public RawReceiver, public StoreCache::Emission {
   // Writes the new value and returns the result's timestamp; nullopt: there is no result.
   virtual std::optional<Timestamp> apply(Entry* entry, NullableBytes stored, const Input& input,
                                          const Flow& flow) = 0;
-  bool put(Entry* entry, NullableBytes value, Timestamp timestamp);
+  bool put(Entry* entry, NullableBytes value, Timestamp timestamp) {
+    Status done = store_.put(entry, value, timestamp);
+    if (!done.ok()) [[unlikely]] {
+      site_.task.fail(std::move(done).error(), FailureKind::kInfrastructure);
+      return false;
+    }
+    return true;
+  }
   // AGG-2: the later of record and stored value. A deleted entry's time does not count.
-  Timestamp later(const Entry& entry, NullableBytes stored, const Flow& flow) const;
+  Timestamp later(const Entry& entry, NullableBytes stored, const Flow& flow) const {
+    return stored.is_null() ? flow.record.timestamp
+                            : std::max(store_.timestamp(entry), flow.record.timestamp);
+  }
   void drop_null_key(const Flow& flow) { site_.task.drop(DropReason::kNullKey, flow); }
   void drop_null_value(const Flow& flow) { site_.task.drop(DropReason::kNullValue, flow); }
 
