@@ -46,11 +46,14 @@ Status App::Impl::check_options() const {
                  fmt::format("application.id '{}' is not legal: use 1 to 249 of [A-Za-z0-9._-]",
                              options.application_id));
   }
+  // Values that were set without parse() follow the same rules.
+  std::map<std::string, std::string> as_text;
+  for (const Property<AppOptions>& property : app_properties()) {
+    as_text.emplace(property.name, property_text(property, options));
+  }
+  WEIR_TRY(AppOptions::parse(as_text).status());
   if (options.state_dir.empty()) {
     return Error(Errc::kInvalidConfig, "state.dir must name a folder for the application's state");
-  }
-  if (options.num_stream_threads < 1) {
-    return Error(Errc::kInvalidConfig, "num.stream.threads must be at least 1");
   }
   return {};
 }

@@ -337,6 +337,15 @@ Status AppCore::check_outputs(const KnownTopics& known) const {
                              topic, options_.application_id));
   }
   for (const SubTopology& sub_topology : plan().sub_topologies) {
+    for (const std::string& topic : sub_topology.source_topics) {
+      if (topic_on_log(plan(), options_.application_id, topic) == options_.dead_letter_topic) {
+        return Error(
+            Errc::kInvalidConfig,
+            fmt::format("errors.dead.letter.queue.topic.name {} is a topic that application "
+                        "{} reads: its dead letters would come back; choose another",
+                        options_.dead_letter_topic, options_.application_id));
+      }
+    }
     for (const std::string& topic : sub_topology.sink_topics) {
       const std::string name = topic_on_log(plan(), options_.application_id, topic);
       if (!repartition_topics_.contains(name) && !known.contains(name)) {

@@ -38,8 +38,9 @@ class Counts {
                                  topic.partitions));
       }
     }
-    // A repartition topic may be fed by a sub-topology that reads another one.
-    while (step()) {
+    // A repartition topic may be fed by a sub-topology that reads another one, or itself: then what
+    // is not known yet is left out, as Kafka does.
+    while (step(false) || step(true)) {
     }
     return {};
   }
@@ -56,8 +57,10 @@ class Counts {
     return found == known_.end() ? nullptr : &found->second;
   }
 
-  // Largest source of the sub-topologies that write the topic; nullopt while one is unknown.
-  std::optional<std::int32_t> count_of_writers(const std::string& topic) const {
+  // Largest source of the sub-topologies that write the topic; nullopt while one is unknown, or,
+  // when unknown repartition topics are left out, while all are.
+  std::optional<std::int32_t> count_of_writers(const std::string& topic,
+                                               bool leaves_out_internal) const {
     std::int32_t count = 0;
     for (const SubTopology& sub_topology : plan_.sub_topologies) {
       if (std::find(sub_topology.sink_topics.begin(), sub_topology.sink_topics.end(), topic) ==
@@ -66,22 +69,26 @@ class Counts {
       }
       for (const std::string& source : sub_topology.source_topics) {
         const std::optional<std::int32_t> of_source = of(source);
+        if (!of_source.has_value() && leaves_out_internal && plan_.is_repartition_topic(source)) {
+          continue;
+        }
         if (!of_source.has_value()) {
           return std::nullopt;
         }
         count = std::max(count, *of_source);
       }
     }
-    return count;
+    return count == 0 ? std::nullopt : std::optional(count);
   }
 
-  bool step() {
+  bool step(bool leaves_out_internal) {
     bool found = false;
     for (const RepartitionTopic& topic : plan_.repartition_topics) {
       if (counts_.contains(topic.name)) {
         continue;
       }
-      if (const std::optional<std::int32_t> count = count_of_writers(topic.name)) {
+      if (const std::optional<std::int32_t> count =
+              count_of_writers(topic.name, leaves_out_internal)) {
         counts_[topic.name] = *count;
         found = true;
       }

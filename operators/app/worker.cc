@@ -32,6 +32,9 @@ bool is_fatal(Errc code) {
     case Errc::kInvalidTopic:
     case Errc::kUnsupported:
     case Errc::kHandlerThrew:
+    case Errc::kRecordTooLarge:  // reported late, by the flush of a commit
+    case Errc::kInvalidTimestamp:
+    case Errc::kInvalidRecord:
       return true;
     default:
       return false;
@@ -297,10 +300,10 @@ Duration Worker::poll_timeout(Duration timeout) const {
     return Duration(0);
   }
   for (const std::unique_ptr<Task>& task : tasks_) {
+    const Timestamp now = core_.environment().clock.now();
     const Timestamp due = task->next_wall_clock_punctuation();
-    if (due != INT64_MAX) {
-      const Timestamp wait = std::max<Timestamp>(0, due - core_.environment().clock.now());
-      timeout = std::min(timeout, Duration(std::chrono::milliseconds(wait)));
+    if (due - now < std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count()) {
+      timeout = std::chrono::milliseconds(std::max<Timestamp>(0, due - now));
     }
   }
   const bool has_work =

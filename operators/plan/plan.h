@@ -30,6 +30,7 @@ struct PlanNode {
   std::vector<NodeId> children;
   std::vector<std::string> child_names;  // filled in by PlanBuilder::build()
   std::vector<std::string> topics;       // kSource: one or more; kSink: one, none if records choose
+  bool is_internal = false;         // an end of a repartition topic
   std::string chooser;                   // kSink without a topic: what chooses
   std::vector<std::string> stores;
   TypeInfo key;  // kSource

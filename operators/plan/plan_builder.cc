@@ -73,7 +73,8 @@ NodeId PlanBuilder::add_source(SourceDeclaration source) {
   }
   for (NodeId id = 0; id < plan_->nodes.size(); ++id) {
     PlanNode& node = plan_->nodes[id];
-    if (node.kind != NodeKind::kSource || plan_->is_repartition_topic(node.topics.front())) {
+    if (node.kind != NodeKind::kSource || node.topics.empty() ||
+        plan_->is_repartition_topic(node.topics.front())) {
       continue;
     }
     const auto shared =
@@ -152,6 +153,7 @@ NodeId PlanBuilder::add_internal_source(std::string name, const std::string& top
   const NodeId id = add_node({}, std::move(name), std::move(factory));
   plan_->nodes[id].kind = NodeKind::kSource;
   plan_->nodes[id].topics.push_back(topic);
+  plan_->nodes[id].is_internal = true;
   return id;
 }
 
@@ -160,6 +162,7 @@ NodeId PlanBuilder::add_internal_sink(std::string name, const std::string& topic
   const NodeId id = add_node({parent}, std::move(name), factories.make_sink(topic));
   plan_->nodes[id].kind = NodeKind::kSink;
   plan_->nodes[id].topics.push_back(topic);
+  plan_->nodes[id].is_internal = true;
   return id;
 }
 
@@ -435,6 +438,14 @@ std::shared_ptr<const Plan> PlanBuilder::build() {
   for (PlanNode& node : plan_->nodes) {
     for (const NodeId child : node.children) {
       node.child_names.push_back(plan_->nodes[child].name);
+    }
+  }
+  for (const PlanNode& node : plan_->nodes) {
+    for (const std::string& topic : node.topics) {
+      if (!node.is_internal && plan_->is_repartition_topic(topic)) {
+        mistake(
+            fmt::format("topic '{}' has the name of a repartition topic of this topology", topic));
+      }
     }
   }
   plan_->sub_topologies = cut_into_sub_topologies(*plan_);

@@ -14,7 +14,7 @@ ProcessorCore::ProcessorCore(const NodeSlot& slot, Wiring& wiring)
       host_(wiring.processor_host()),
       child_names_(slot.child_names) {
   for (const std::string& name : slot.stores) {
-    stores_.emplace_back(name, &wiring.store(name).store());
+    stores_.push_back({name, wiring.store_types(name), &wiring.store(name).store()});
   }
 }
 
@@ -41,16 +41,23 @@ std::uint64_t ProcessorCore::schedule(PunctuationType type, Duration interval,
                         });
 }
 
-state::KeyValueStore* ProcessorCore::find_store(std::string_view name) {
+state::KeyValueStore* ProcessorCore::find_store(std::string_view name, const StoreTypes& types) {
   const auto found = std::find_if(stores_.begin(), stores_.end(),
-                                  [&](const auto& store) { return store.first == name; });
+                                  [&](const Store& store) { return store.name == name; });
   if (found == stores_.end()) {
     fail(Error(Errc::kInvalidArgument,
                fmt::format("operator '{}' asks for store '{}', which was not given to process()",
                            site_.name, name)));
     return nullptr;
   }
-  return found->second;
+  if (found->types.key.id != types.key.id || found->types.value.id != types.value.id) {
+    fail(Error(Errc::kInvalidArgument,
+               fmt::format("operator '{}' asks for store '{}' as <{}, {}>; it is <{}, {}>",
+                           site_.name, name, types.key.serde, types.value.serde,
+                           found->types.key.serde, found->types.value.serde)));
+    return nullptr;
+  }
+  return found->store;
 }
 
 std::optional<std::size_t> ProcessorCore::find_child(std::string_view name) {

@@ -10,7 +10,7 @@ namespace weir::internal {
 void PunctuationQueue::schedule(std::uint64_t id, Timestamp first, std::int64_t interval,
                                 Function function) {
   WEIR_ASSERT(interval >= 1);
-  entries_.push_back({id, first, interval, std::move(function)});
+  entries_.push_back({id, first, interval, std::make_shared<Function>(std::move(function))});
 }
 
 void PunctuationQueue::cancel(std::uint64_t id) {
@@ -32,11 +32,17 @@ Timestamp PunctuationQueue::next_due() const {
 
 bool PunctuationQueue::punctuate(Timestamp now) {
   bool ran = false;
-  for (auto next = earliest(); next != entries_.end() && next->due <= now; next = earliest()) {
-    next->due += ((now - next->due) / next->interval + 1) * next->interval;
-    // A copy: the function may cancel itself or schedule others.
-    const Function function = next->function;
-    function(now);
+  for (auto next = earliest(); next != entries_.end() && next->due <= now && next->due != INT64_MAX;
+       next = earliest()) {
+    const Timestamp first = next->due;
+    const std::int64_t missed = (now - first) / next->interval;
+    if (__builtin_mul_overflow(missed + 1, next->interval, &next->due) ||
+        __builtin_add_overflow(first, next->due, &next->due)) {
+      next->due = INT64_MAX;  // never again
+    }
+    // Kept: the function may cancel itself or schedule others.
+    const std::shared_ptr<Function> function = next->function;
+    (*function)(now);
     ran = true;
   }
   return ran;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -29,7 +30,7 @@ class PunctuationQueue {
     std::uint64_t id;
     Timestamp due;
     std::int64_t interval;
-    Function function;
+    std::shared_ptr<Function> function;  // one object: it may have state of its own
   };
   std::vector<Entry>::iterator earliest();
 

@@ -29,7 +29,7 @@ void StoreOperator::receive_run(std::span<const RecordView> records, Flow& flow,
   for (std::size_t i = 0; i < std::min(count, kSlotsAhead); ++i) {
     look_up(i);
   }
-  for (progress = 0; progress < count && !site_.task.failed(); ++progress) {
+  for (progress = 0; progress < count && !site_.task.stops_run(); ++progress) {
     if (progress + kEntriesAhead < count) {
       store_.prefetch_entry(hashes[(progress + kEntriesAhead) % kSlotsAhead]);
     }
@@ -76,7 +76,7 @@ void StoreOperator::receive_one(const RecordView& record, std::uint64_t hash, Fl
   update_hashed(hash, {.key = record.key.view(), .value = record.value}, flow);
 }
 
-inline void StoreOperator::update_entry(Entry* entry, const Input& input, Flow& flow) {
+[[gnu::always_inline]] inline void StoreOperator::update_entry(Entry* entry, const Input& input, Flow& flow) {
   const NullableBytes stored = store_.value(*entry);
   NullableBytes old_value;
   if (cache_.wants_old_value() && !stored.is_null()) {

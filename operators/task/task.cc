@@ -29,6 +29,10 @@ class Task::Builder final : public Wiring {
     WEIR_ASSERT(store != nullptr);
     return *store->cache;
   }
+  StoreTypes store_types(std::string_view name) const override {
+    const PlanStore& store = task_.parts_.plan->store(name);
+    return {store.key, store.value};
+  }
   void set_source(NodeId id, SourceEntry& entry) override {
     for (const std::string& topic : task_.parts_.plan->nodes[id].topics) {
       const Plan& plan = *task_.parts_.plan;
@@ -76,31 +80,29 @@ Result<std::unique_ptr<Task>> Task::make(TaskParts parts) {
   return task;
 }
 
-Result<SinkBuffer*> Task::open_sink(const std::string& topic, const std::string& topic_on_log) {
-  if (const auto found = sinks_.find(topic); found != sinks_.end()) {
-    return found->second.get();
-  }
+Result<std::unique_ptr<SinkBuffer>> Task::make_sink(const std::string& topic_on_log) {
   Result<SinkTopicInfo> info = parts_.sink->open_topic(topic_on_log);
   if (!info.ok()) {
     return std::move(info).error().with_context(
         fmt::format("output topic '{}' (create it before the application starts)", topic_on_log));
   }
-  auto buffer = std::make_unique<SinkBuffer>(*parts_.sink, topic_on_log, *info, context_,
-                                             parts_.sink_records_max);
-  return sinks_.emplace(topic, std::move(buffer)).first->second.get();
+  return std::make_unique<SinkBuffer>(*parts_.sink, topic_on_log, *info, context_,
+                                      parts_.sink_records_max);
 }
 
 Status Task::build() {
   const Plan& plan = *parts_.plan;
   for (const std::string& topic : plan.sub_topologies[parts_.id.sub_topology].sink_topics) {
-    WEIR_TRY(open_sink(topic, topic_on_log(plan, parts_.application_id, topic)).status());
+    WEIR_TRY_ASSIGN(std::unique_ptr<SinkBuffer> sink,
+                    make_sink(topic_on_log(plan, parts_.application_id, topic)));
+    sinks_.emplace(topic, std::move(sink));
   }
   dynamic_sinks_ = std::make_unique<DynamicSinks>(*parts_.sink, context_, parts_.sink_records_max);
-  SinkBuffer* dead_letters = nullptr;
   if (const std::string& topic = parts_.errors.dead_letter_topic; !topic.empty()) {
-    WEIR_TRY_ASSIGN(dead_letters, open_sink(topic, topic));
+    // Not shared with an output of the same topic: a dead letter arises while that one is written.
+    WEIR_TRY_ASSIGN(dead_letters_, make_sink(topic));
   }
-  context_.set_error_policies(parts_.errors, dead_letters);
+  context_.set_error_policies(parts_.errors, dead_letters_.get());
   for (std::unique_ptr<TaskStore>& store : parts_.stores) {
     store->cache = std::make_unique<StoreCache>(*store->store, context_, *parts_.cache_budget);
   }
@@ -191,6 +193,7 @@ Result<std::size_t> Task::process_run(const PartitionGroup::Run& run) {
   flow.record.partition = inputs_[run.partition].partition;
   flow.record.stream_time = fifos_.stream_time();
   std::size_t progress = 0;
+  context_.begin_run();
   const std::optional<std::string> thrown =
       catch_thrown([&] { input_entries_[run.partition]->consume(run.records, flow, progress); });
   if (thrown.has_value()) {
@@ -202,8 +205,9 @@ Result<std::size_t> Task::process_run(const PartitionGroup::Run& run) {
   if (context_.failed()) {
     return stop_at(run, progress == 0 ? 0 : progress - 1);
   }
-  fifos_.take(run.partition, run.records.size());
-  return run.records.size();
+  const std::size_t done = context_.stops_run() ? progress : run.records.size();
+  fifos_.take(run.partition, done);
+  return done;
 }
 
 Result<std::size_t> Task::process(std::size_t records_max) {
@@ -275,6 +279,7 @@ std::uint64_t Task::schedule(PunctuationType type, std::int64_t interval_ms,
   const std::uint64_t id = next_punctuation_++;
   if (type == PunctuationType::kStreamTime) {
     stream_punctuations_.schedule(id, start.value_or(0), interval_ms, std::move(function));
+    context_.interrupt();  // the run that is under way did not know of it
   } else {
     wall_clock_punctuations_.schedule(id, start.value_or(parts_.clock->now() + interval_ms),
                                       interval_ms, std::move(function));
@@ -292,6 +297,9 @@ Status Task::flush_sinks() {
     sink->flush();
   }
   dynamic_sinks_->flush();
+  if (dead_letters_ != nullptr) {
+    dead_letters_->flush();
+  }
   if (context_.failed()) {
     return Error(context_.status().error())
         .with_context(fmt::format("task {} while its results were sent", task_id_));

@@ -113,7 +113,7 @@ class Task final : private ProcessorHost {
 
   explicit Task(TaskParts parts);
   Status build();
-  Result<SinkBuffer*> open_sink(const std::string& topic, const std::string& topic_on_log);
+  Result<std::unique_ptr<SinkBuffer>> make_sink(const std::string& topic_on_log);
   void make_nodes();
 
   // ProcessorHost
@@ -144,6 +144,7 @@ class Task final : private ProcessorHost {
   std::vector<Source> sources_;
   std::map<std::string, std::unique_ptr<SinkBuffer>, std::less<>> sinks_;  // by the plan's names
   std::unique_ptr<DynamicSinks> dynamic_sinks_;
+  std::unique_ptr<SinkBuffer> dead_letters_;  // null without a topic for them
   std::string task_id_;
   PunctuationQueue stream_punctuations_;
   PunctuationQueue wall_clock_punctuations_;

@@ -65,6 +65,7 @@ const char* stage_text(ErrorStage stage) {
 void TaskContext::fail(Error error, FailureKind kind) {
   if (!failed_) {
     failed_ = true;
+    stops_run_ = true;
     kind_ = kind;
     status_ = std::move(error);
   }

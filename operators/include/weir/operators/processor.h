@@ -59,10 +59,10 @@ struct Record {
 template <class K, class V>
 class FixedKeyRecord {
  public:
-  const K& key() const { return *key_; }  // valid during process()
+  const K& key() const { return key_; }
   template <class V2>
   FixedKeyRecord<K, V2> with_value(V2 new_value) const {
-    return FixedKeyRecord<K, V2>(*key_, std::move(new_value), timestamp, headers);
+    return FixedKeyRecord<K, V2>(key_, std::move(new_value), timestamp, headers);
   }
 
   V value;
@@ -78,8 +78,8 @@ class FixedKeyRecord {
       : value(std::move(its_value)),
         timestamp(its_timestamp),
         headers(std::move(its_headers)),
-        key_(&its_key) {}
-  const K* key_;
+        key_(its_key) {}
+  K key_;
 };
 
 // A timer that can be stopped, also by its own function. Valid as long as its processor lives.
@@ -138,7 +138,8 @@ class ProcessorContext final : public ProcessorContextBase {
   ProcessorContext(internal::ProcessorCore& core, const internal::Emitter<K, V>& emitter)
       : ProcessorContextBase(core), emitter_(emitter) {}
 
-  // To all operators behind this one, each to its end, before it returns.
+  // To all operators behind this one, each to its end, before it returns. A record without
+  // timestamp gets that of the present record or punctuation.
   void forward(const Record<K, V>& record) {
     send(record, [&](internal::Flow& flow) { emitter_.forward(&record.key, record.value, flow); });
   }
@@ -154,10 +155,7 @@ class ProcessorContext final : public ProcessorContextBase {
  private:
   template <class Send>
   void send(const Record<K, V>& record, Send&& send) {
-    internal::Flow flow = core_.flow() == nullptr ? internal::Flow() : *core_.flow();
-    flow.record.timestamp = record.timestamp;
-    flow.record.headers = record.headers.view();
-    flow.has_key_bytes = false;
+    internal::Flow flow = core_.flow_for(record.timestamp, record.headers.view());
     send(flow);
   }
 
@@ -171,9 +169,7 @@ class FixedKeyProcessorContext final : public ProcessorContextBase {
       : ProcessorContextBase(core), emitter_(emitter) {}
 
   void forward(const FixedKeyRecord<K, V>& record) {
-    internal::Flow flow = core_.flow() == nullptr ? internal::Flow() : *core_.flow();
-    flow.record.timestamp = record.timestamp;
-    flow.record.headers = record.headers.view();
+    internal::Flow flow = core_.flow_for(record.timestamp, record.headers.view());
     emitter_.forward(&record.key(), record.value, flow);
   }
 

@@ -3,6 +3,7 @@
 #include <weir/operators/internal/nodes.h>
 #include <weir/operators/internal/processor_host.h>
 #include <weir/operators/topic.h>
+#include <weir/runtime/assert.h>
 #include <weir/state/key_value_store.h>
 
 #include <optional>
@@ -25,13 +26,15 @@ struct ValueAndTimestamp {
 // Errors:    a disk that fails stops the task, which is made again and works on from the last
 // commit;
 //            until the function returns, reads then find nothing.
-// Ownership: valid as long as the processor. Threading: confined to the task.
+// Ownership: valid as long as the processor. One that no context gave may only be assigned to.
+// Threading: confined to the task.
 template <class K, class V>
 class KeyValueStoreView {
  public:
   KeyValueStoreView() = default;
   KeyValueStoreView(internal::ProcessorCore& core, std::string_view name)
-      : core_(&core), store_(core.find_store(name)) {}
+      : core_(&core),
+        store_(core.find_store(name, {internal::type_info<K>(), internal::type_info<V>()})) {}
 
   // False for a store that was not given to process().
   explicit operator bool() const { return store_ != nullptr; }
@@ -101,8 +104,15 @@ class KeyValueStoreView {
   }
 
  private:
-  bool usable() const { return store_ != nullptr; }  // else the task has failed
-  Timestamp time() const { return core_ == nullptr ? kNoTimestamp : core_->time(); }
+  // False: the task has failed. Requires: the view came from a context.
+  bool usable() const {
+    WEIR_ASSERT(core_ != nullptr);
+    return store_ != nullptr;
+  }
+  Timestamp time() const {
+    WEIR_ASSERT(core_ != nullptr);
+    return core_->time();
+  }
 
   ByteView bytes_of(const K& key) {
     key_scratch_.clear();

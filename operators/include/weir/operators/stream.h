@@ -353,30 +353,31 @@ template <class K, class V>
 class BranchedStream {
  public:
   BranchedStream(internal::Handle handle, bool key_changed,
-                 std::shared_ptr<std::vector<internal::BranchPredicate<K, V>>> predicates)
+                 std::shared_ptr<internal::Branches<K, V>> branches)
       : handle_(std::move(handle)),
         key_changed_(key_changed),
-        predicates_(std::move(predicates)) {}  // for the library
+        branches_(std::move(branches)) {}  // for the library
 
   // `name` empty: the branch's number, from 1.
   template <class F>
     requires internal::Predicate<F, K, V>
   Stream<K, V> branch(F predicate, std::string_view name = {}) {
-    if (has_default_) {
+    if (branches_->has_default) {
       handle_.plan->mistake("branch() behind default_branch()");
     }
-    predicates_->push_back([predicate = std::move(predicate)](const K* key, const V& value,
-                                                              const internal::Flow& flow) mutable {
-      return static_cast<bool>(internal::call(predicate, key, value, flow.record));
-    });
-    return add(name, predicates_->size());
+    branches_->predicates.push_back(
+        [predicate = std::move(predicate)](const K* key, const V& value,
+                                           const internal::Flow& flow) mutable {
+          return static_cast<bool>(internal::call(predicate, key, value, flow.record));
+        });
+    return add(name, branches_->predicates.size());
   }
   // What no predicate took. `name` empty: "0". Once, behind all others.
   Stream<K, V> default_branch(std::string_view name = {}) {
-    if (has_default_) {
+    if (branches_->has_default) {
       handle_.plan->mistake("two default_branch() of one split()");
     }
-    has_default_ = true;
+    branches_->has_default = true;
     return add(name, 0);
   }
 
@@ -390,16 +391,15 @@ class BranchedStream {
 
   internal::Handle handle_;
   bool key_changed_;
-  bool has_default_ = false;
-  std::shared_ptr<std::vector<internal::BranchPredicate<K, V>>> predicates_;
+  std::shared_ptr<internal::Branches<K, V>> branches_;  // copies are the same split
 };
 
 template <class K, class V>
 BranchedStream<K, V> Stream<K, V>::split(std::string_view name) const {
-  auto predicates = std::make_shared<std::vector<internal::BranchPredicate<K, V>>>();
+  auto branches = std::make_shared<internal::Branches<K, V>>();
   const internal::NodeId node = handle_.plan->add_split(
-      name, handle_.node, std::make_shared<internal::BranchFactory<K, V>>(predicates));
-  return {{handle_.plan, node}, key_changed_, std::move(predicates)};
+      name, handle_.node, std::make_shared<internal::BranchFactory<K, V>>(branches));
+  return {{handle_.plan, node}, key_changed_, std::move(branches)};
 }
 
 template <class K, class V>

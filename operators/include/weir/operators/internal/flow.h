@@ -60,6 +60,11 @@ class TaskContext {
   // Remembers the first error; the task stops behind the record that caused it.
   void fail(Error error, FailureKind kind = FailureKind::kRecord);
   bool failed() const { return failed_; }
+  void begin_run() { stops_run_ = failed_; }
+  // Ends the run of records that is under way behind the present one.
+  void interrupt() { stops_run_ = true; }
+  // What a loop over a run looks at: failed or interrupted.
+  bool stops_run() const { return stops_run_; }
   const Status& status() const { return status_; }
   FailureKind failure_kind() const { return kind_; }
 
@@ -97,6 +102,7 @@ class TaskContext {
   ErrorPolicies policies_;
   SinkBuffer* dead_letters_ = nullptr;
   bool failed_ = false;
+  bool stops_run_ = false;
   FailureKind kind_ = FailureKind::kRecord;
   bool warned_[static_cast<std::size_t>(DropReason::kCount)] = {};
 };
@@ -203,6 +209,22 @@ class SourceEntry {
 
 using NodeId = std::uint32_t;
 
+// Identity of a type and what the plan records of it.
+struct TypeInfo {
+  const void* id = nullptr;
+  std::string_view serde;
+};
+template <class T>
+inline constexpr char kTypeTag = 0;
+template <class T>
+TypeInfo type_info() {
+  return {&kTypeTag<T>, Serde<PlainOf<T>>::kName};
+}
+struct StoreTypes {
+  TypeInfo key;
+  TypeInfo value;
+};
+
 // What a node's factory gets when a task is made. Implemented by operators/task.
 class Wiring {
  public:
@@ -215,6 +237,7 @@ class Wiring {
   // Topics that are chosen record by record.
   virtual DynamicSinks& dynamic_sinks() = 0;
   virtual StoreCache& store(std::string_view name) = 0;
+  virtual StoreTypes store_types(std::string_view name) const = 0;
   virtual void set_source(NodeId id, SourceEntry& entry) = 0;
   // For processors: clock, punctuators, commit requests.
   virtual ProcessorHost& processor_host() = 0;

@@ -56,7 +56,7 @@ bool decode_own(NullableBytes bytes, std::optional<T>& out, TaskContext& task, c
 template <class K, class V>
 class SourceNode final : public EmittingNode<K, V>, public SourceEntry {
  public:
-  explicit SourceNode(TaskContext& task) : task_(task) {}
+  explicit SourceNode(const NodeSite& site) : site_(site), task_(site.task) {}
 
   void consume(std::span<const RecordView> records, Flow& flow, std::size_t& progress) override {
     if (RawReceiver* raw = this->emitter_.raw(); raw != nullptr) {
@@ -64,7 +64,7 @@ class SourceNode final : public EmittingNode<K, V>, public SourceEntry {
       return;
     }
     flow.has_key_bytes = true;
-    for (progress = 0; progress < records.size() && !task_.failed(); ++progress) {
+    for (progress = 0; progress < records.size() && !task_.stops_run(); ++progress) {
       consume_one(records[progress], flow);
     }
   }
@@ -89,14 +89,17 @@ class SourceNode final : public EmittingNode<K, V>, public SourceEntry {
 
   template <class T>
   bool read(NullableBytes bytes, std::optional<T>& out, const char* what, const Flow& flow) {
-    Status done = decode_to(bytes, out);
-    if (!done.ok()) {
-      task_.reject(ErrorStage::kDeserialization, std::move(done).error().with_context(what), flow);
+    Status done;
+    if (!site_.guard(flow, [&] { done = decode_to(bytes, out); }, ErrorStage::kDeserialization)) {
       return false;
     }
-    return true;
+    if (!done.ok()) {
+      task_.reject(ErrorStage::kDeserialization, std::move(done).error().with_context(what), flow);
+    }
+    return done.ok();
   }
 
+  NodeSite site_;
   TaskContext& task_;
   std::optional<K> key_;  // reused, so that long strings keep their buffers
   std::optional<V> value_;
@@ -310,6 +313,13 @@ class MergeNode final : public EmittingNode<K, V>, public Receiver<K, V> {
 template <class K, class V>
 using BranchPredicate = std::function<bool(const K* key, const V& value, const Flow& flow)>;
 
+// What a split has so far.
+template <class K, class V>
+struct Branches {
+  std::vector<BranchPredicate<K, V>> predicates;
+  bool has_default = false;
+};
+
 template <class K, class V>
 class BranchNode final : public EmittingNode<K, V>, public Receiver<K, V> {
  public:
@@ -339,7 +349,7 @@ template <class K, class V>
 class SourceFactory final : public NodeFactory {
  public:
   std::unique_ptr<Node> make(const NodeSlot& slot, Wiring& wiring) const override {
-    auto node = std::make_unique<SourceNode<K, V>>(wiring.task());
+    auto node = std::make_unique<SourceNode<K, V>>(NodeSite{wiring.task(), slot.name});
     wiring.set_emitter(slot.id, node->emitter());
     wiring.set_source(slot.id, *node);
     return node;
@@ -392,18 +402,18 @@ class FunctionFactory final : public NodeFactory {
 template <class K, class V>
 class BranchFactory final : public NodeFactory {
  public:
-  explicit BranchFactory(std::shared_ptr<const std::vector<BranchPredicate<K, V>>> predicates)
-      : predicates_(std::move(predicates)) {}
+  explicit BranchFactory(std::shared_ptr<const Branches<K, V>> branches)
+      : branches_(std::move(branches)) {}
   std::unique_ptr<Node> make(const NodeSlot& slot, Wiring& wiring) const override {
-    auto node =
-        std::make_unique<BranchNode<K, V>>(NodeSite{wiring.task(), slot.name}, *predicates_);
+    auto node = std::make_unique<BranchNode<K, V>>(NodeSite{wiring.task(), slot.name},
+                                                   branches_->predicates);
     attach<K, V>(slot, wiring, *node);
     wiring.set_emitter(slot.id, node->emitter());
     return node;
   }
 
  private:
-  std::shared_ptr<const std::vector<BranchPredicate<K, V>>> predicates_;
+  std::shared_ptr<const Branches<K, V>> branches_;
 };
 
 }  // namespace weir::internal

@@ -49,12 +49,21 @@ class ProcessorCore {
   // The record or punctuation that is worked on; null outside of both.
   Flow* flow() { return flow_; }
   // Null (and the task fails) when the store was not given to process().
-  state::KeyValueStore* find_store(std::string_view name);
+  // Also when it is of other types.
+  state::KeyValueStore* find_store(std::string_view name, const StoreTypes& types);
   // Position of a child in the plan; nullopt (and the task fails) when there is none.
   std::optional<std::size_t> find_child(std::string_view name);
   // With the present record.
   Timestamp stream_time() const {
     return flow_ == nullptr ? host_.stream_time() : flow_->record.stream_time;
+  }
+  // What a forwarded record travels with.
+  Flow flow_for(Timestamp timestamp, HeadersView headers) const {
+    Flow flow = flow_ == nullptr ? Flow() : *flow_;
+    flow.record.timestamp = timestamp == kNoTimestamp ? time() : timestamp;
+    flow.record.headers = headers;
+    flow.has_key_bytes = false;
+    return flow;
   }
   // Time of a write: that of the record or punctuation; in init() the wall clock's.
   Timestamp time() const { return flow_ == nullptr ? kNoTimestamp : flow_->record.timestamp; }
@@ -69,23 +78,37 @@ class ProcessorCore {
     Flow flow;
     flow.record.timestamp = host_.wall_clock_time();
     flow.record.stream_time = host_.stream_time();
-    flow_ = &flow;
+    const Scope scope(flow_, flow);
     body();
-    flow_ = nullptr;  // the task is over when the body throws
   }
   // `body` works on `flow`.
   template <class Body>
   void run(Flow& flow, Body&& body) {
-    flow_ = &flow;
+    const Scope scope(flow_, flow);
     site_.guard(flow, body);
-    flow_ = nullptr;  // the task is over when guard() throws
   }
 
  private:
+  class Scope {
+   public:
+    Scope(Flow*& present, Flow& flow) : present_(present) { present_ = &flow; }
+    ~Scope() { present_ = nullptr; }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Flow*& present_;
+  };
+
   NodeSite site_;
   ProcessorHost& host_;
   std::span<const std::string> child_names_;  // the plan's
-  std::vector<std::pair<std::string, state::KeyValueStore*>> stores_;
+  struct Store {
+    std::string_view name;  // the plan's
+    StoreTypes types;
+    state::KeyValueStore* store;
+  };
+  std::vector<Store> stores_;
   Flow* flow_ = nullptr;
 };
 

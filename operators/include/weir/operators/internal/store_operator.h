@@ -58,7 +58,7 @@ class StoreOperator : public RawReceiver, public StoreCache::Emission {
   // Writes the new value and returns the result's timestamp; nullopt: there is no result.
   virtual std::optional<Timestamp> apply(Entry* entry, NullableBytes stored, const Input& input,
                                          const Flow& flow) = 0;
-  bool put(Entry* entry, NullableBytes value, Timestamp timestamp) {
+  [[gnu::always_inline]] bool put(Entry* entry, NullableBytes value, Timestamp timestamp) {
     Status done = store_.put(entry, value, timestamp);
     if (!done.ok()) [[unlikely]] {
       site_.task.fail(std::move(done).error(), FailureKind::kInfrastructure);
@@ -115,9 +115,13 @@ class TableNode : public EmittingNode<K, Change<V>>, public Core {
 
  public:
   void emit(const StoreCache::Entry& entry, NullableBytes old_value, Flow& flow) override {
-    if (this->emitter_.empty()) {
-      return;
+    if (!this->emitter_.empty()) {
+      this->site_.guard(flow, [&] { emit_typed(entry, old_value, flow); });
     }
+  }
+
+ private:
+  void emit_typed(const StoreCache::Entry& entry, NullableBytes old_value, Flow& flow) {
     TaskContext& task = this->site_.task;
     const ByteView key_bytes = this->store_.key(entry);
     std::optional<K> key;
@@ -132,7 +136,6 @@ class TableNode : public EmittingNode<K, Change<V>>, public Core {
     this->emitter_.forward(&*key, change, flow);
   }
 
- private:
   static bool decode_stored(NullableBytes bytes, std::optional<V>& out, TaskContext& task) {
     return bytes.is_null() || decode_own<V>(bytes, out, task, "value in store");
   }

@@ -141,7 +141,7 @@ class ToStreamNode final : public EmittingNode<K, Out>, public Receiver<K, Chang
   void receive(const K* key, const Change<V>& change, Flow& flow) override {
     if constexpr (kIsOptional<Out>) {
       this->emitter_.forward(key, change.new_value, flow);
-    } else {
+    } else if (change.new_value.has_value()) {  // a processor may have deleted it
       this->emitter_.forward(key, *change.new_value, flow);
     }
   }
@@ -366,16 +366,21 @@ class ChangeSinkNode final : public Node, public Receiver<K, Change<V>> {
 template <class K, class V>
 class ChangeSourceNode final : public EmittingNode<K, Change<V>>, public SourceEntry {
  public:
-  explicit ChangeSourceNode(TaskContext& task) : task_(task) {}
+  explicit ChangeSourceNode(const NodeSite& site) : site_(site), task_(site.task) {}
 
   void consume(std::span<const RecordView> records, Flow& flow, std::size_t& progress) override {
     flow.has_key_bytes = true;
-    for (progress = 0; progress < records.size() && !task_.failed(); ++progress) {
+    for (progress = 0; progress < records.size() && !task_.stops_run(); ++progress) {
       begin_record(records[progress], flow);
       flow.key_bytes = records[progress].key;
       std::optional<K> key;
       Change<V> change;
-      if (Status read = parse(records[progress], key, change); !read.ok()) {
+      Status read;
+      const auto parse_record = [&] { read = parse(records[progress], key, change); };
+      if (!site_.guard(flow, parse_record, ErrorStage::kDeserialization)) {
+        continue;
+      }
+      if (!read.ok()) {
         task_.reject(ErrorStage::kDeserialization, std::move(read).error(), flow);
         continue;
       }
@@ -399,6 +404,7 @@ class ChangeSourceNode final : public EmittingNode<K, Change<V>>, public SourceE
     return {};
   }
 
+  NodeSite site_;
   TaskContext& task_;
 };
 
@@ -421,7 +427,7 @@ template <class K, class V>
 class ChangeSourceFactory final : public NodeFactory {
  public:
   std::unique_ptr<Node> make(const NodeSlot& slot, Wiring& wiring) const override {
-    auto node = std::make_unique<ChangeSourceNode<K, V>>(wiring.task());
+    auto node = std::make_unique<ChangeSourceNode<K, V>>(NodeSite{wiring.task(), slot.name});
     wiring.set_emitter(slot.id, node->emitter());
     wiring.set_source(slot.id, *node);
     return node;
