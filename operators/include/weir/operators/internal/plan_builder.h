@@ -24,7 +24,11 @@ template <class T>
 inline constexpr char kTypeTag = 0;
 template <class T>
 TypeInfo type_info() {
-  return {&kTypeTag<T>, Serde<PlainOf<T>>::kName};
+  if constexpr (NullableSerdeable<T>) {
+    return {&kTypeTag<T>, Serde<PlainOf<T>>::kName};
+  } else {
+    return {&kTypeTag<T>, {}};  // a value that stays inside the task
+  }
 }
 
 // The type's name without namespaces; "function" for a lambda and the like.
@@ -95,8 +99,8 @@ class PlanBuilder {
   // The table of a stream's records, repartitioned if the key was changed.
   NodeId add_to_table(NodeId parent, bool key_changed, const StoreDeclaration& store,
                       const RepartitionFactories& repartition, FactoryPtr factory);
-  // A filter of a table is told the old values if that costs nothing: then it sends no tombstones for
-  // what it never let through.
+  // A filter of a table is told the old values if that costs nothing: then it sends no tombstones
+  // for what it never let through.
   NodeId add_table_filter(NodeId parent, const StoreDeclaration& store, FactoryPtr factory);
   // An operator of a table; results are kept if `store` has a name.
   NodeId add_table_processor(std::string_view prefix, NodeId parent, const StoreDeclaration& store,
