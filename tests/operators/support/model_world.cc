@@ -37,6 +37,9 @@ AppOptions random_options(ModelWorld& world) {
   Rng& rng = world.rng;
   const char* modes[] = {"hot", "memory", "direct"};
   options.store_mode = modes[rng.below(3)];
+  if (options.store_mode == modes[0] && rng.chance(1, 2)) {
+    options.store_hot_max_bytes = rng.between(1500, 5000);  // entries come and go
+  }
   options.num_stream_threads = rng.between(1, 2);
   options.commit_interval_ms = rng.between(1, 80);
   options.checkpoint_interval_ms = rng.between(20, 300);
