@@ -115,12 +115,12 @@ struct Aggregates {
     }
   }
 
-  void run(const std::function<Topology()>& topology) {
+  void run(const std::function<Topology()>& topology, std::size_t full = 50'000) {
     for (const Operator& op : operators) {
       world.make_topic(op.output, 2);
       world.shape.stores.push_back(op.store);
     }
-    live(world, topology, model_inputs(), [this](const ModelLife& life) { check(life); });
+    live(world, topology, model_inputs(full), [this](const ModelLife& life) { check(life); });
     if (::testing::Test::HasFailure()) {
       return;
     }
@@ -225,13 +225,15 @@ TEST(ProcessorLife, ItsStoreAgreesThroughCrashes) {
   ModelWorld world(model_seed(105), {.partitions = 2});
   Operator counting = kCount;
   counting.times = Times::kOfRecord;
-  Aggregates{world, {counting}}.run([] {
-    StreamBuilder builder;
-    builder.from(kIn)
-        .process([] { return std::make_unique<Counting>(); }, kCounts)
-        .to(Topic<Text, std::int64_t>{"counted"});
-    return std::move(builder).build();
-  });
+  Aggregates{world, {counting}}.run(
+      [] {
+        StreamBuilder builder;
+        builder.from(kIn)
+            .process([] { return std::make_unique<Counting>(); }, kCounts)
+            .to(Topic<Text, std::int64_t>{"counted"});
+        return std::move(builder).build();
+      },
+      100'000);
 }
 
 }  // namespace

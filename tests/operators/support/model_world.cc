@@ -148,7 +148,7 @@ std::uint64_t model_seed(std::uint64_t first) {
 }
 
 std::size_t model_inputs(std::size_t full) {
-  return std::getenv("WEIR_TEST_FULL") != nullptr ? full : full / 50;
+  return std::getenv("WEIR_TEST_FULL") != nullptr ? full : 2000;
 }
 
 void PrintTo(const ModelRow& row, std::ostream* out) {
