@@ -189,6 +189,38 @@ TEST(RecordCache, EmitsATombstoneForAKeyThatLeftInAnEarlyFlush) {
   EXPECT_EQ(outputs(world, "out"), expected);
 }
 
+// Disabled: it fails where the process dies behind the result and before the changelog. The result
+// is in the topic, the restored store has never heard of the key, and the key, processed again,
+// comes and goes between two flushes: CACHE-4 takes the tombstone for needless. Kafka Streams, at
+// least once, does the same. A cure would forward such tombstones until the inputs that stood in
+// the log at the start are committed.
+TEST(RecordCache, DISABLED_DeletesAResultThatLeftBeforeACrashEvenIfItsKeyComesAndGoes) {
+  for (std::uint64_t call = 0, died = 1; died != 0; ++call) {
+    CacheWorld world(10'485'760);
+    const Topology topology = reduce_topology(join_or_delete);
+    DyingBackend dying(world.memory);
+    dying.die_at(call);
+    world.backend = &dying;
+    produce(world, "in", 0, {{"a", "1", 1, {}}});
+    {
+      const std::unique_ptr<App> app = world.make_app(topology, world.app_options);
+      if (app->start().ok()) {
+        step_until(world, *app, [&] { return dying.is_dead(); }, 60).ignore("it dies or is done");
+      }
+    }
+    died = dying.is_dead() ? 1 : 0;
+    world.files.process_crash();
+    world.backend = &world.memory;
+    produce(world, "in", 0, {{"a", "X", 2, {}}});
+    const std::unique_ptr<App> app = world.started(topology);
+    ASSERT_TRUE(drain(world, *app).ok()) << call;
+
+    const std::vector<Output> written = outputs(world, "out");
+    EXPECT_TRUE(written.empty() || !std::get<1>(written.back()).has_value())
+        << "died at call " << call << ": the topic still says " << *std::get<1>(written.back());
+  }
+}
+
 // CACHE-6: no emission on change only.
 TEST(RecordCache, EmitsAResultThatStayedEqual) {
   CacheWorld world(10'485'760);

@@ -199,9 +199,7 @@ TEST_P(EachStage, FailWritesTheDeadLetterFirst) {
   EXPECT_EQ(run_to_error(world, *app).error().code(), stage().code);
 
   EXPECT_EQ(world.committed(*app), Offset(0));
-  if (stage().name != "production") {  // which record it was is not known in a batch
-    expect_dead_letter(world, 0);
-  }
+  expect_dead_letter(world, 0);
 }
 
 TEST_P(EachStage, FailMeetsTheSameRecordBehindARestartAndContinuePassesIt) {
@@ -294,6 +292,20 @@ TEST_P(EachStage, ADeadLetterThatIsTooLargeStopsTheApplicationAndLosesNothing) {
   expect_dead_letter(world, 0);
   EXPECT_EQ(world.committed(*app), Offset(4));
   EXPECT_THAT(world.keys("out"), ::testing::IsSupersetOf({"k0", "k1", "k3"}));
+}
+
+TEST_P(EachStage, FailNamesTheFirstCauseWhenTheDeadLetterIsRefusedToo) {
+  PolicyWorld world(150);
+  world.app_options.dead_letter_topic = "dead";
+  world.send({long_of(1), long_of(2), stage().bad, long_of(3)});
+  const std::unique_ptr<App> app = world.started(numbers());
+
+  EXPECT_EQ(run_to_error(world, *app).error().code(), stage().code);
+
+  EXPECT_THAT(app->error().error().message(), HasSubstr(stage().message));
+  EXPECT_THAT(app->error().error().message(), HasSubstr("dead letter, which would be lost"));
+  EXPECT_THAT(app->error().error().message(), HasSubstr("offset 2"));
+  EXPECT_EQ(world.committed(*app), Offset(0));
 }
 
 INSTANTIATE_TEST_SUITE_P(Stages, EachStage, ::testing::Range<std::size_t>(0, 4),

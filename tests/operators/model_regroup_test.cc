@@ -263,7 +263,7 @@ struct Regroups {
       world.shape.stores.push_back(aggregate.store);
       world.shape.internal.push_back(aggregate.topic.substr(2));
     }
-    live(world, regrouped, model_inputs(), [this](const ModelLife& life) { check(life); });
+    live(world, regrouped, model_inputs(30'000), [this](const ModelLife& life) { check(life); });
     for (const Aggregate& aggregate : aggregates()) {
       if (!::testing::Test::HasFailure()) {
         EXPECT_EQ(stored(world, aggregate.store, aggregate.values),

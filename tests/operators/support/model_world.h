@@ -24,8 +24,9 @@ using Text = std::string;
 
 // WEIR_TEST_SEED, else `first`.
 std::uint64_t model_seed(std::uint64_t first);
-// Inputs of one model test: WEIR_TEST_FULL=1 asks for `full`.
-std::size_t model_inputs(std::size_t full = 100'000);
+// Inputs of one model test: WEIR_TEST_FULL=1 asks for `full`, so that each operator has at least
+// 100,000 over all tests that it is in.
+std::size_t model_inputs(std::size_t full);
 
 struct ModelRecord {
   std::optional<Text> key;

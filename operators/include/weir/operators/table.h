@@ -5,6 +5,7 @@
 #include <weir/operators/internal/table_nodes.h>
 #include <weir/operators/topic.h>
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,6 +22,7 @@ class GroupedTable;
 
 // The current value of each key: of a topic, an aggregation, or another table. With V an optional
 // its stream has tombstones; functions are given plain values and are not called for deletes.
+// Values that are not kept in a store need no serde.
 template <class K, class V>
 class Table {
   using Value = internal::PlainOf<V>;
@@ -44,9 +46,9 @@ class Table {
     return add_filter<true>(std::move(function), {});
   }
   // With results kept in a store; a delete of what is not in it is not forwarded.
-  template <class F>
-    requires internal::Predicate<F, K, Value>
-  Table<K, std::optional<Value>> filter(F function, KvStore<K, Value> store) const {
+  template <class F, class Store>
+    requires internal::Predicate<F, K, Value> && std::same_as<Store, KvStore<K, Value>>
+  Table<K, std::optional<Value>> filter(F function, Store store) const {
     return add_filter<true>(std::move(function), store.name);
   }
   template <class F>
@@ -54,9 +56,9 @@ class Table {
   Table<K, std::optional<Value>> filter_not(F function) const {
     return add_filter<false>(std::move(function), {});
   }
-  template <class F>
-    requires internal::Predicate<F, K, Value>
-  Table<K, std::optional<Value>> filter_not(F function, KvStore<K, Value> store) const {
+  template <class F, class Store>
+    requires internal::Predicate<F, K, Value> && std::same_as<Store, KvStore<K, Value>>
+  Table<K, std::optional<Value>> filter_not(F function, Store store) const {
     return add_filter<false>(std::move(function), store.name);
   }
 

@@ -218,7 +218,11 @@ template <class T>
 inline constexpr char kTypeTag = 0;
 template <class T>
 TypeInfo type_info() {
-  return {&kTypeTag<T>, Serde<PlainOf<T>>::kName};
+  if constexpr (NullableSerdeable<T>) {
+    return {&kTypeTag<T>, Serde<PlainOf<T>>::kName};
+  } else {
+    return {&kTypeTag<T>, {}};  // a value that stays inside the task
+  }
 }
 struct StoreTypes {
   TypeInfo key;

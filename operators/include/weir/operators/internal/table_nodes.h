@@ -238,15 +238,17 @@ class TableFunctionFactory final : public NodeFactory {
   explicit TableFunctionFactory(F function) : function_(std::move(function)) {}
   std::unique_ptr<Node> make(const NodeSlot& slot, Wiring& wiring) const override {
     const NodeSite site{wiring.task(), slot.name};
-    if (slot.stores.empty()) {
-      auto node = std::make_unique<NodeType>(site, slot.sends_old_values, function_);
-      attach<K, Change<V>>(slot, wiring, *node);
-      wiring.set_emitter(slot.id, node->emitter());
-      return node;
+    if constexpr (Serdeable<K> && Serdeable<R>) {
+      if (!slot.stores.empty()) {
+        auto node = std::make_unique<MaterializedNode<NodeType, K, R>>(
+            site, wiring.store(slot.stores.front()), slot.sends_old_values, function_);
+        attach<K, Change<V>>(slot, wiring, node->inner());
+        wiring.set_emitter(slot.id, node->emitter());
+        return node;
+      }
     }
-    auto node = std::make_unique<MaterializedNode<NodeType, K, R>>(
-        site, wiring.store(slot.stores.front()), slot.sends_old_values, function_);
-    attach<K, Change<V>>(slot, wiring, node->inner());
+    auto node = std::make_unique<NodeType>(site, slot.sends_old_values, function_);
+    attach<K, Change<V>>(slot, wiring, *node);
     wiring.set_emitter(slot.id, node->emitter());
     return node;
   }
