@@ -24,8 +24,9 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
   app.add_option("-o,--output-format", options.format,
                  "Output: text, or json with one object a line")
       ->type_name("text|json")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Format>{{"text", Format::kText}, {"json", Format::kJson}}));
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Format>{{"text", Format::kText},
+                                                                        {"json", Format::kJson}})
+                      .description(""));
   app.add_flag("-v,--verbose", options.verbose, "Say more on stderr");
   app.add_flag("-q,--quiet", options.quiet, "Only errors on stderr");
   app.fallthrough();
@@ -60,9 +61,21 @@ bool name_unknown_command(const CLI::App& app, int argc, char** argv) {
   return true;
 }
 
+// "weir: --topic is required; see weir topic create --help".
+std::string failure_message(const CLI::App* app, const CLI::Error& error) {
+  std::string command = app->get_name();
+  const CLI::App* at = app;
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    command += " " + at->get_name();
+  }
+  return fmt::format("{}: {}; see {} --help\n", app->get_name(), error.what(), command);
+}
+
 }  // namespace
 
 bool parse(CLI::App& app, int argc, char** argv, CommonOptions& options, int* exit_code) {
+  app.failure_message(failure_message);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -77,6 +90,19 @@ bool parse(CLI::App& app, int argc, char** argv, CommonOptions& options, int* ex
                 : options.quiet ? LogLevel::kError
                                 : LogLevel::kInfo);
   return true;
+}
+
+Result<std::map<std::string, std::string>> parse_pairs(const std::vector<std::string>& pairs) {
+  std::map<std::string, std::string> result;
+  for (const std::string& pair : pairs) {
+    const std::size_t equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return Error(Errc::kInvalidArgument,
+                   fmt::format("'{}' is no setting; write it as name=value", pair));
+    }
+    result[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  return result;
 }
 
 }  // namespace weir::cli

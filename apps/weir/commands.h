@@ -3,7 +3,6 @@
 #include "apps/cli/options.h"
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,9 +59,6 @@ int state_scan(const CommonOptions& common, const StateOptions& options);
 
 int log_dump(const CommonOptions& common, const std::string& path);
 int version(const CommonOptions& common);
-
-// "k=v" pairs as a map. Errors: kInvalidArgument names the one without '='.
-Result<std::map<std::string, std::string>> parse_pairs(const std::vector<std::string>& pairs);
 
 inline constexpr const char* kProgram = "weir";
 

@@ -58,19 +58,6 @@ Status describe_one(Admin& admin, const TopicDescription& topic, Format format, 
 
 }  // namespace
 
-Result<std::map<std::string, std::string>> parse_pairs(const std::vector<std::string>& pairs) {
-  std::map<std::string, std::string> result;
-  for (const std::string& pair : pairs) {
-    const std::size_t equals = pair.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      return Error(Errc::kInvalidArgument,
-                   fmt::format("'{}' is no setting; write it as name=value", pair));
-    }
-    result[pair.substr(0, equals)] = pair.substr(equals + 1);
-  }
-  return result;
-}
-
 int topic_create(const CommonOptions& common, const TopicCreateOptions& options) {
   Result<std::map<std::string, std::string>> config = parse_pairs(options.config);
   if (!config.ok()) {
