@@ -114,15 +114,9 @@ std::map<std::string, std::string> topic_kinds(const ApplicationPlan& plan) {
     }
   }
   for (const std::string& topic : plan.internal_topics()) {
-    kinds[topic] = "repartition";
-  }
-  for (const ApplicationPlan::Store& store : plan.stores) {
-    if (!store.changelog_topic.empty()) {
-      kinds.try_emplace(store.changelog_topic, "changelog");
-      if (kinds[store.changelog_topic] == "repartition") {
-        kinds[store.changelog_topic] = "changelog";
-      }
-    }
+    const bool is_changelog = std::ranges::any_of(
+        plan.stores, [&](const auto& store) { return store.changelog_topic == topic; });
+    kinds[topic] = is_changelog ? "changelog" : "repartition";
   }
   for (const std::string& topic : plan.input_topics) {
     kinds[topic] = "input";

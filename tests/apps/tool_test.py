@@ -130,6 +130,14 @@ class Help(ToolCase):
                     self.assertEqual((code, output), (USAGE, b""), errors)
                     self.assert_is_said_well(verb, code, errors, parts)
 
+    def test_a_command_that_does_not_exist_names_the_nearest(self):
+        for arguments, parts in ((("grup",), ("'grup'", "group", "weir --help")),
+                                 (("group", "resett", "g"), ("'resett'", "reset", "weir group --help")),
+                                 (("topic", "--data", "x", "destroy"), ("'destroy'", "weir topic --help")),
+                                 (("group",), ("weir group --help",)), ((), ("weir --help",))):
+            with self.subTest(arguments):
+                self.assert_fails(USAGE, *parts, arguments=arguments)
+
     def test_what_does_not_exist_is_not_found_and_what_is_near_is_named(self):
         self.prepare()
         cases = [(("topic", "describe", "line"), "lines"), (("topic", "delete", "line"), "lines"),
