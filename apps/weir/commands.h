@@ -51,6 +51,7 @@ struct ProduceOptions {
   std::vector<std::string> headers;  // "name=value", of every record
   std::optional<std::int32_t> partition;
   std::optional<std::string> acks;
+  std::optional<std::string> compression;
   std::vector<std::string> config;  // producer settings, "k=v"
 };
 int produce(const CommonOptions& common, const ProduceOptions& options);

@@ -139,6 +139,10 @@ void add_produce_command(CLI::App& app, AllOptions& all) {
   produce_app->add_option("--acks", all.produce.acks,
                           "all: on disk; 1: appended; 0: not waited for (default all)");
   produce_app
+      ->add_option("--compression,--compression-codec", all.produce.compression,
+                   "Codec of the batches: none, gzip, snappy, lz4 or zstd (default none)")
+      ->type_name("CODEC");
+  produce_app
       ->add_option("--producer-property,--config", all.produce.config,
                    "Producer setting by Kafka's name")
       ->type_name("K=V")

@@ -143,6 +143,9 @@ Result<log::ProducerOptions> read_options(const ProduceOptions& options) {
   if (options.acks) {
     settings["acks"] = *options.acks;
   }
+  if (options.compression) {
+    settings["compression.type"] = *options.compression;
+  }
   return log::ProducerOptions::parse(settings);
 }
 

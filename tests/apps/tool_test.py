@@ -43,6 +43,7 @@ VERBS = [
     Verb("topic", "delete", good=("lines",), without=("topic", "--help"), writes=True, wrong=[(("lines", "more"), ("more",))]),
     Verb("produce", good=("lines",), without=("topic", "--help"), writes=True, stdin=b"x\n", wrong=[
         (("lines", "--config", "acks=7"), ("acks", "7")), (("lines", "--acks", "7"), ("acks", "7")),
+        (("lines", "--compression", "gzap"), ("compression.type", "gzap", "gzip")),
         (("lines", "--parse-key", "--key-separator", ""), ("--key-separator",)),
         (("lines", "--header", "novalue"), ("novalue", "name=value")),
         (("lines", "--partition", "0", "--parse-partition"), ("--parse-partition", "--partition"))]),
@@ -499,6 +500,15 @@ class Changes(ToolCase):
                          [(0, 0, None, "a:b"), (1, 0, "k", "v"), (1, 1, "k", None)])
         for record in records:
             self.assertEqual(record["headers"], [["source", "test"], ["empty", ""], ["none", None]])
+
+    def test_produced_batches_are_compressed(self):
+        self.weir("topic", "create", "t")
+        for codec in ("gzip", "snappy", "lz4", "zstd", "none"):
+            self.weir("produce", "t", "--compression", codec, stdin=b"the same line\n" * 100)
+        self.assertEqual(self.weir("consume", "t"), b"the same line\n" * 500)
+        dumped = self.weir("log", "dump", os.path.join(self.data, "log", "t-0")).decode()
+        for codec in ("gzip", "snappy", "lz4", "zstd", "none"):
+            self.assertIn(f"compresscodec: {codec}", dumped)
 
     def test_consuming_starts_at_a_time_or_behind_the_last_record(self):
         self.weir("topic", "create", "t")
