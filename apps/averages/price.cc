@@ -15,17 +15,38 @@ constexpr int kSignificantDigits = 16;
 constexpr std::size_t kLongestText = 64;
 constexpr int kBits = 64;
 
+constexpr auto kPowersOfTen = [] {
+  std::array<Int128, Price::kDecimals + Price::kIntegerDigits + 1> powers{1};
+  for (std::size_t i = 1; i < powers.size(); ++i) {
+    powers[i] = powers[i - 1] * 10;
+  }
+  return powers;
+}();
+
 Error no_price(std::string_view text, std::string_view why) {
   return {Errc::kInvalidArgument, fmt::format("the price '{}{}' {}", text.substr(0, kLongestText),
                                               text.size() > kLongestText ? "..." : "", why)};
 }
 
-// Digits without leading zeros, and how many of them stand behind the point; negative where zeros
-// are missing in front of it.
+// A decimal as it is written: `value` times 10^-decimals, without zeros at either end.
 struct Digits {
+  static constexpr std::int64_t kCountMax = Price::kIntegerDigits + Price::kDecimals;
+
   bool negative = false;
-  std::string digits;
-  std::int64_t decimals = 0;
+  Int128 value = 0;
+  std::int64_t count = 0;     // of digits; `value` is right up to kCountMax
+  std::int64_t decimals = 0;  // negative: zeros are missing in front of the point
+
+  // Zeros count only once another digit follows.
+  void take(int digit, std::int64_t zeros_before) {
+    count += zeros_before + 1;
+    if (count <= kCountMax) {
+      for (std::int64_t i = 0; i < zeros_before; ++i) {
+        value *= 10;
+      }
+      value = value * 10 + digit;
+    }
+  }
 };
 
 Result<std::int64_t> parse_exponent(std::string_view text, std::string_view exponent) {
@@ -46,34 +67,39 @@ Result<std::int64_t> parse_exponent(std::string_view text, std::string_view expo
 
 Result<Digits> parse_digits(std::string_view text) {
   Digits result;
-  std::string_view rest = text;
-  if (rest.starts_with('-') || rest.starts_with('+')) {
-    result.negative = rest.front() == '-';
-    rest.remove_prefix(1);
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  if (at != end && (*at == '-' || *at == '+')) {
+    result.negative = *at++ == '-';
   }
   bool any = false;
   bool behind_point = false;
-  while (!rest.empty()) {
-    const char c = rest.front();
-    if (c == '.' && !behind_point) {
+  std::int64_t zeros = 0;
+  for (; at != end; ++at) {
+    if (*at == '.' && !behind_point) {
       behind_point = true;
-    } else if (c >= '0' && c <= '9') {
-      any = true;
-      result.decimals += behind_point ? 1 : 0;
-      if (c != '0' || !result.digits.empty()) {
-        result.digits.push_back(c);
-      }
-    } else {
+      continue;
+    }
+    if (*at < '0' || *at > '9') {
       break;
     }
-    rest.remove_prefix(1);
+    any = true;
+    result.decimals += behind_point ? 1 : 0;
+    if (*at != '0') {
+      result.take(*at - '0', result.count == 0 ? 0 : zeros);
+      zeros = 0;
+    } else {
+      ++zeros;
+    }
   }
-  if (any && !rest.empty() && (rest.front() == 'e' || rest.front() == 'E')) {
-    WEIR_TRY_ASSIGN(const std::int64_t exponent, parse_exponent(text, rest.substr(1)));
+  result.decimals -= zeros;
+  if (any && at != end && (*at == 'e' || *at == 'E')) {
+    const auto exponent_at = static_cast<std::size_t>(at - text.data()) + 1;
+    WEIR_TRY_ASSIGN(const std::int64_t exponent, parse_exponent(text, text.substr(exponent_at)));
     result.decimals -= exponent;
-    rest = {};
+    at = end;
   }
-  if (!any || !rest.empty()) {
+  if (!any || at != end) {
     return no_price(text, text.empty() ? "is empty" : "is no decimal number");
   }
   return result;
@@ -136,31 +162,20 @@ std::string with_point(std::string digits, std::size_t decimals, bool negative) 
 }  // namespace
 
 Result<Price> parse_price(std::string_view text) {
-  WEIR_TRY_ASSIGN(Digits parsed, parse_digits(text));
-  if (parsed.digits.empty()) {
+  WEIR_TRY_ASSIGN(const Digits parsed, parse_digits(text));
+  if (parsed.count == 0) {
     return Price{};
-  }
-  while (parsed.digits.back() == '0') {
-    parsed.digits.pop_back();
-    --parsed.decimals;
   }
   if (parsed.decimals > Price::kDecimals) {
     return no_price(text, fmt::format("has more than {} decimals", Price::kDecimals));
   }
-  const std::int64_t in_front = static_cast<std::int64_t>(parsed.digits.size()) - parsed.decimals;
-  if (in_front > Price::kIntegerDigits) {
+  if (parsed.count - parsed.decimals > Price::kIntegerDigits) {
     return no_price(
         text, fmt::format("has more than {} digits in front of the point", Price::kIntegerDigits));
   }
-  Price price;
-  for (const char digit : parsed.digits) {
-    price.units = price.units * 10 + (digit - '0');
-  }
-  for (std::int64_t i = parsed.decimals; i < Price::kDecimals; ++i) {
-    price.units *= 10;
-  }
-  price.units = parsed.negative ? -price.units : price.units;
-  return price;
+  const Int128 units =
+      parsed.value * kPowersOfTen[static_cast<std::size_t>(Price::kDecimals - parsed.decimals)];
+  return Price{parsed.negative ? -units : units};
 }
 
 Mean add(Mean mean, const Price& price) {

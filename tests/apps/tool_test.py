@@ -293,10 +293,13 @@ class Damaged(ToolCase):
     def test_a_directory_of_which_the_heart_is_gone_names_the_file(self):
         self.prepare()
         path = os.path.join(self.data, "log", "meta.properties")
-        with open(path, "wb") as file:
-            file.write(b"nonsense")
-        for arguments in (("topic", "list"), ("topic", "create", "x")):
-            self.assert_fails(6, "CORRUPT_MESSAGE", path, arguments=arguments)
+        with open(path, "rb") as file:
+            text = file.read()
+        for damaged in (b"nonsense", text.replace(b"directory.id=", b"directory.id=\xff")):
+            with open(path, "wb") as file:
+                file.write(damaged)
+            for arguments in (("topic", "list"), ("topic", "create", "x")):
+                self.assert_fails(6, "CORRUPT_MESSAGE", path, "restore it from a copy", arguments=arguments)
 
     def test_a_plan_that_cannot_be_read_names_its_file_and_hides_no_other_application(self):
         self.prepare()
