@@ -19,5 +19,6 @@ std::vector<Case> scan_cases();
 std::vector<Case> restore_cases();
 std::vector<Case> count_cases();
 std::vector<Case> word_count_cases();
+std::vector<Case> averages_cases();
 
 }  // namespace weir::bench

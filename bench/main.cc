@@ -37,6 +37,7 @@ const std::array kJobs{
     Job{"restore", "a store from its changelog", restore_cases},
     Job{"count", "the count operator alone", count_cases},
     Job{"word-count", "lines to counts through every topic, as shipped", word_count_cases},
+    Job{"averages", "quotes to average prices, as shipped", averages_cases},
 };
 
 struct Options {

@@ -1,5 +1,6 @@
 #include "apps/word_count/pipeline.h"
 #include "apps/word_count/words.h"
+#include "bench/app_fixture.h"
 #include "bench/corpus.h"
 #include "bench/jobs.h"
 #include "bench/log_fixture.h"
@@ -10,7 +11,6 @@
 #include <weir/runtime/clock.h>
 #include <weir/runtime/endian.h>
 #include <weir/runtime/executor.h>
-#include <weir/runtime/thread_annotations.h>
 
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <fmt/core.h>
@@ -37,7 +37,6 @@ constexpr std::uint64_t kCheckpointsMin = 3;
 constexpr std::uint64_t kWordsForCheckpoints = 10'000'000;
 // Under callgrind a program takes about so many times longer; so do its intervals.
 constexpr std::int64_t kCallgrindSlowness = 40;
-constexpr auto kLook = std::chrono::milliseconds(5);
 constexpr auto kPatience = std::chrono::seconds(60);
 
 struct Setting {
@@ -97,14 +96,6 @@ Status verify_topic(Backend& log, const std::string& topic, const Text& text) {
   return {};
 }
 
-std::uint64_t metric(App& app, std::string_view name) {
-  double sum = 0;
-  for (const MetricSample& sample : app.metrics().read()) {
-    sum += sample.name == name ? sample.value : 0;
-  }
-  return static_cast<std::uint64_t>(sum);
-}
-
 AppOptions app_options(const log::EmbeddedLog& log, const Setting& setting, const Run& run) {
   const std::int64_t slowness = run.counting() ? kCallgrindSlowness : 1;
   AppOptions options;
@@ -115,21 +106,6 @@ AppOptions app_options(const log::EmbeddedLog& log, const Setting& setting, cons
   options.checkpoint_interval_ms = setting.checkpoint_ms * slowness;
   options.internal_durability = setting.durability;
   return options;
-}
-
-Status run_until_drained(App& app) {
-  WEIR_TRY_ASSIGN(const std::unique_ptr<DrainWatch> drain, app.watch_drain());
-  Mutex mutex;
-  CondVar never;
-  const MutexLock lock(mutex);
-  for (;;) {
-    WEIR_TRY(app.error());
-    WEIR_TRY_ASSIGN(const bool done, drain->done());
-    if (done) {
-      return {};
-    }
-    never.wait_for(mutex, kLook);
-  }
 }
 
 // From start() to the end of stop(): with the opening of the stores, all commits, the checkpoints

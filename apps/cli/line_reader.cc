@@ -88,14 +88,4 @@ Result<std::optional<LineReader::Line>> LineReader::next() {
       Line{std::string_view(buffer_).substr(0, head.size()), ++number_, size, true});
 }
 
-Result<std::string_view> LineReader::next_chunk() {
-  if (begin_ == buffer_.size()) {
-    WEIR_TRY(fill().status());
-  }
-  const std::string_view chunk =
-      std::string_view(buffer_).substr(begin_, std::min(buffer_.size() - begin_, line_bytes_max_));
-  begin_ += chunk.size();
-  return chunk;
-}
-
 }  // namespace weir::cli

@@ -24,10 +24,6 @@ class LineReader {
   // nullopt at the end. Blocks. Errors: kIo; kClosed after stop().
   Result<std::optional<Line>> next();
 
-  // The same as bytes: up to `line_bytes_max` at a time, nothing is cut away. Used instead of
-  // next().
-  Result<std::string_view> next_chunk();
-
  private:
   Result<std::size_t> fill();
 

@@ -24,8 +24,9 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
   app.add_option("-o,--output-format", options.format,
                  "Output: text, or json with one object a line")
       ->type_name("text|json")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, Format>{{"text", Format::kText}, {"json", Format::kJson}}));
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Format>{{"text", Format::kText},
+                                                                        {"json", Format::kJson}})
+                      .description(""));
   app.add_flag("-v,--verbose", options.verbose, "Say more on stderr");
   app.add_flag("-q,--quiet", options.quiet, "Only errors on stderr");
   app.fallthrough();
@@ -33,40 +34,70 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
 
 namespace {
 
-// "unknown command 'topik'; did you mean topic?" where the line names a command that does not
-// exist: CLI11 only says that one is required.
-bool name_unknown_command(const CLI::App& app, int argc, char** argv) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
-  std::string_view command;
-  for (int i = 1; i < argc && command.empty(); ++i) {
+std::string full_name(const CLI::App& app) {
+  const CLI::App* parent = app.get_parent();
+  return parent == nullptr ? app.get_name() : full_name(*parent) + " " + app.get_name();
+}
+
+std::vector<CLI::App*> subcommands_of(CLI::App& app) {
+  return app.get_subcommands([](CLI::App*) { return true; });
+}
+
+// "unknown command 'topik', did you mean topic?" where the line names a command that does not
+// exist: CLI11 only says that one is required. Empty where it names none.
+std::string unknown_command_message(CLI::App& app, int argc, char** argv) {
+  CLI::App* at = &app;
+  for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (argument == "--data" || argument == "-o" || argument == "--output-format") {
       ++i;  // and its value
-    } else if (!argument.starts_with('-')) {
-      command = argument;
+      continue;
     }
+    if (argument.starts_with('-')) {
+      continue;
+    }
+    const std::vector<CLI::App*> commands = subcommands_of(*at);
+    const auto named = std::ranges::find(commands, argument, &CLI::App::get_name);
+    if (named != commands.end()) {
+      at = *named;
+      continue;
+    }
+    if (commands.empty()) {
+      return {};
+    }
+    std::vector<std::string> names;
+    for (const CLI::App* command : commands) {
+      names.push_back(command->get_name());
+    }
+    const std::vector<std::string_view> candidates(names.begin(), names.end());
+    const std::string nearest = nearest_name(argument, candidates);
+    return fmt::format("{}: unknown command '{}'{}; see {} --help\n", app.get_name(), argument,
+                       nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest),
+                       full_name(*at));
   }
-  if (names.empty() || command.empty() ||
-      std::find(names.begin(), names.end(), command) != names.end()) {
-    return false;
+  return {};
+}
+
+// "weir: --topic is required; see weir topic create --help".
+std::string failure_message(const CLI::App* app, const CLI::Error& error) {
+  const CLI::App* at = app;
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
   }
-  const std::vector<std::string_view> candidates(names.begin(), names.end());
-  const std::string nearest = nearest_name(command, candidates);
-  fmt::print(stderr, "{}: unknown command '{}'{}; see {} --help\n", app.get_name(), command,
-             nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), app.get_name());
-  return true;
+  return fmt::format("{}: {}; see {} --help\n", app->get_name(), error.what(), full_name(*at));
 }
 
 }  // namespace
 
 bool parse(CLI::App& app, int argc, char** argv, CommonOptions& options, int* exit_code) {
+  app.failure_message(failure_message);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0 && name_unknown_command(app, argc, argv)) {
+    const std::string unknown =
+        error.get_exit_code() == 0 ? std::string() : unknown_command_message(app, argc, argv);
+    if (!unknown.empty()) {
+      fmt::print(stderr, "{}", unknown);
       *exit_code = kUsage;
       return false;
     }
@@ -77,6 +108,19 @@ bool parse(CLI::App& app, int argc, char** argv, CommonOptions& options, int* ex
                 : options.quiet ? LogLevel::kError
                                 : LogLevel::kInfo);
   return true;
+}
+
+Result<std::map<std::string, std::string>> parse_pairs(const std::vector<std::string>& pairs) {
+  std::map<std::string, std::string> result;
+  for (const std::string& pair : pairs) {
+    const std::size_t equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return Error(Errc::kInvalidArgument,
+                   fmt::format("'{}' is no setting; write it as name=value", pair));
+    }
+    result[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  return result;
 }
 
 }  // namespace weir::cli

@@ -2,7 +2,11 @@
 
 #include "apps/cli/output.h"
 
+#include <weir/runtime/result.h>
+
+#include <map>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -22,5 +26,8 @@ struct CommonOptions {
 void add_common_options(CLI::App& app, CommonOptions& options);
 // Parses; true to go on, else *exit_code is what the program returns (help 0, mistakes 2).
 bool parse(CLI::App& app, int argc, char** argv, CommonOptions& options, int* exit_code);
+
+// "k=v" pairs as a map. Errors: kInvalidArgument names the one without '='.
+Result<std::map<std::string, std::string>> parse_pairs(const std::vector<std::string>& pairs);
 
 }  // namespace weir::cli

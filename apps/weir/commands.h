@@ -1,9 +1,12 @@
 #pragma once
 
 #include "apps/cli/options.h"
+#include "apps/weir/offset_moves.h"
+
+#include <weir/log/embedded_log.h>
 
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,11 +26,32 @@ int topic_list(const CommonOptions& common);
 int topic_describe(const CommonOptions& common, const std::string& name);
 int topic_delete(const CommonOptions& common, const std::string& name);
 
+struct TopicAlterOptions {
+  std::string name;
+  std::optional<std::int32_t> partitions;
+  bool force = false;
+  std::vector<std::string> config;         // "k=v"
+  std::vector<std::string> delete_config;  // "k"
+};
+int topic_alter(const CommonOptions& common, const TopicAlterOptions& options);
+
+struct DeleteRecordsOptions {
+  std::string name;
+  std::int32_t partition = 0;
+  std::int64_t before = -1;  // -1: up to the high watermark
+};
+int topic_delete_records(const CommonOptions& common, const DeleteRecordsOptions& options);
+
 struct ProduceOptions {
   std::string topic;
   bool parse_key = false;
+  bool parse_partition = false;
   std::string key_separator = "\t";
+  std::optional<std::string> null_marker;
+  std::vector<std::string> headers;  // "name=value", of every record
   std::optional<std::int32_t> partition;
+  std::optional<std::string> acks;
+  std::optional<std::string> compression;
   std::vector<std::string> config;  // producer settings, "k=v"
 };
 int produce(const CommonOptions& common, const ProduceOptions& options);
@@ -36,6 +60,9 @@ struct ConsumeOptions {
   std::string topic;
   std::optional<std::int32_t> partition;
   std::optional<std::int64_t> offset;
+  std::optional<std::string> time;
+  bool latest = false;
+  std::string group;  // empty: none, nothing is committed
   std::optional<std::uint64_t> max_messages;
   bool follow = false;
   bool print_key = false;
@@ -47,6 +74,29 @@ struct ConsumeOptions {
   std::string value_format = "string";
 };
 int consume(const CommonOptions& common, const ConsumeOptions& options);
+
+int group_list(const CommonOptions& common);
+int group_describe(const CommonOptions& common, const std::string& group);
+struct GroupResetOptions {
+  std::string group;
+  std::vector<std::string> topics;
+  std::vector<std::int32_t> partitions;  // empty: all
+  OffsetTargetOptions target;
+  bool execute = false;
+};
+int group_reset(const CommonOptions& common, const GroupResetOptions& options);
+
+int app_list(const CommonOptions& common);
+int app_describe(const CommonOptions& common, const std::string& application);
+struct AppResetOptions {
+  std::string application;
+  OffsetTargetOptions target;  // of the input topics; to the earliest without one
+  bool execute = false;
+};
+int app_reset(const CommonOptions& common, const AppResetOptions& options);
+
+// Settings of every kind when `kind` is empty.
+int config_list(const CommonOptions& common, const std::string& kind);
 
 struct StateOptions {
   std::string application;
@@ -61,8 +111,15 @@ int state_scan(const CommonOptions& common, const StateOptions& options);
 int log_dump(const CommonOptions& common, const std::string& path);
 int version(const CommonOptions& common);
 
-// "k=v" pairs as a map. Errors: kInvalidArgument names the one without '='.
-Result<std::map<std::string, std::string>> parse_pairs(const std::vector<std::string>& pairs);
+enum class Access {
+  kRead,    // beside a holder too
+  kWrite,   // of a directory that exists
+  kCreate,  // which is made if needed
+};
+// Opens the data directory, runs `command`, closes; reports what went wrong and returns the exit
+// code.
+int with_log(const CommonOptions& common, Access access,
+             const std::function<Status(log::EmbeddedLog&)>& command);
 
 inline constexpr const char* kProgram = "weir";
 

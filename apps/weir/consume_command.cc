@@ -1,10 +1,12 @@
-#include "apps/cli/data_directory.h"
 #include "apps/cli/exit_codes.h"
+#include "apps/cli/iso_time.h"
 #include "apps/cli/json_text.h"
 #include "apps/weir/commands.h"
+#include "apps/weir/group_offsets.h"
 #include "apps/weir/serde_text.h"
 
 #include <weir/log/consumer.h>
+#include <weir/runtime/clock.h>
 #include <weir/runtime/executor.h>
 
 #include <fmt/core.h>
@@ -16,6 +18,8 @@
 
 namespace weir::cli {
 namespace {
+
+constexpr auto kCommitInterval = std::chrono::seconds(5);
 
 std::string text_of(const NullableBytes& bytes, const std::string& serde) {
   return bytes.is_null() ? "null" : value_text(serde, bytes.view());
@@ -57,13 +61,11 @@ struct Range {
   Offset end;  // as of the start
 };
 
-// What to read, checked: partitions of the topic, positions inside the log.
-Result<std::vector<Range>> plan_ranges(Admin& admin, const ConsumeOptions& options) {
-  WEIR_TRY_ASSIGN(const TopicDescription topic, admin.describe_topic(options.topic));
-  if (options.partition && (*options.partition < 0 || *options.partition >= topic.partitions)) {
-    return Error(Errc::kUnknownTopic,
-                 fmt::format("topic {} has partitions 0 to {}, not {}", topic.name,
-                             topic.partitions - 1, *options.partition));
+Status check_start(const TopicDescription& topic, const ConsumeOptions& options) {
+  const int starts = (options.offset ? 1 : 0) + (options.time ? 1 : 0) + (options.latest ? 1 : 0);
+  if (starts > 1) {
+    return Error(Errc::kInvalidArgument,
+                 "more than one start is given; choose one of --offset, --time and --latest");
   }
   if (options.offset && *options.offset < 0) {
     return Error(Errc::kInvalidArgument,
@@ -74,12 +76,21 @@ Result<std::vector<Range>> plan_ranges(Admin& admin, const ConsumeOptions& optio
                  fmt::format("--offset needs --partition: topic {} has {} partitions", topic.name,
                              topic.partitions));
   }
+  return {};
+}
+
+// What to read, checked: partitions of the topic, positions inside the log.
+Result<std::vector<Range>> plan_ranges(Admin& admin, const ConsumeOptions& options) {
+  WEIR_TRY_ASSIGN(const TopicDescription topic, admin.describe_topic(options.topic));
+  WEIR_TRY(check_start(topic, options));
+  std::vector<std::int32_t> only;
+  if (options.partition) {
+    only.push_back(*options.partition);
+  }
+  WEIR_TRY_ASSIGN(const std::vector<TopicPartition> partitions,
+                  partitions_of(admin, topic.name, only));
   std::vector<Range> ranges;
-  for (std::int32_t i = 0; i < topic.partitions; ++i) {
-    if (options.partition && *options.partition != i) {
-      continue;
-    }
-    const TopicPartition partition{topic.name, PartitionId(i)};
+  for (const TopicPartition& partition : partitions) {
     WEIR_TRY_ASSIGN(const PartitionOffsets at, admin.offsets(partition));
     if (options.offset &&
         (*options.offset < at.log_start.value() || *options.offset > at.high_watermark.value())) {
@@ -98,11 +109,30 @@ class Run {
   Run(const CommonOptions& common, const ConsumeOptions& options)
       : common_(common), options_(options) {}
 
-  Status execute(Backend& log) {
+  Status execute(log::EmbeddedLog& log) {
     WEIR_TRY_ASSIGN(ranges_, plan_ranges(log.admin(), options_));
+    if (!options_.group.empty()) {
+      WEIR_TRY(check_group_may_move(log, options_.group));
+    }
     log::ConsumerOptions consumer_options;
     consumer_options.auto_offset_reset = "earliest";
+    consumer_options.group_id = options_.group;
+    consumer_options.auto_commit = false;  // committed is what was printed
     WEIR_TRY_ASSIGN(consumer_, log::Consumer::open(log, consumer_options));
+    WEIR_TRY(start());
+    const auto signals = watch_termination_signals([this](int) {
+      if (stop_.exchange(true)) {
+        std::_Exit(kInterrupted);
+      }
+      consumer_->wakeup();
+    });
+    Status read = read_all();
+    Status committed = commit();
+    return read.ok() ? committed : read;
+  }
+
+ private:
+  Status start() {
     std::vector<TopicPartition> partitions;
     partitions.reserve(ranges_.size());
     for (const Range& range : ranges_) {
@@ -110,14 +140,21 @@ class Run {
     }
     WEIR_TRY(consumer_->assign(partitions));
     if (options_.offset) {
-      WEIR_TRY(consumer_->seek(partitions.front(), Offset(*options_.offset)));
+      return consumer_->seek(partitions.front(), Offset(*options_.offset));
     }
-    const auto signals = watch_termination_signals([this](int) {
-      if (stop_.exchange(true)) {
-        std::_Exit(kInterrupted);
+    if (options_.latest) {
+      return consumer_->seek_to_end();
+    }
+    if (options_.time) {
+      WEIR_TRY_ASSIGN(const Timestamp time, parse_time(*options_.time));
+      for (const TopicPartition& partition : partitions) {
+        WEIR_TRY(consumer_->seek_to_time(partition, time));
       }
-      consumer_->wakeup();
-    });
+    }
+    return {};
+  }
+
+  Status read_all() {
     for (;;) {
       WEIR_TRY_ASSIGN(const bool done, finished());
       if (done) {
@@ -128,12 +165,26 @@ class Run {
         print_batch(batch);
       }
       if (!out_.flush()) {
+        printed_offsets_.clear();  // what the reader has seen of them is unknown
         return {};
+      }
+      if (system_clock().monotonic() >= next_commit_) {
+        WEIR_TRY(commit());
       }
     }
   }
 
- private:
+  // Only of what has gone to stdout.
+  Status commit() {
+    next_commit_ = system_clock().monotonic() + kCommitInterval;
+    if (options_.group.empty() || printed_offsets_.empty()) {
+      return {};
+    }
+    WEIR_TRY(consumer_->commit(printed_offsets_));
+    printed_offsets_.clear();
+    return {};
+  }
+
   Result<bool> finished() {
     if (stop_ || (options_.max_messages && printed_ >= *options_.max_messages)) {
       return true;
@@ -163,6 +214,7 @@ class Run {
       }
       print(out_, common_, options_, *batch.partition, record);
       ++printed_;
+      printed_offsets_[*batch.partition] = {record.offset.next(), batch.leader_epoch, {}};
     }
   }
 
@@ -172,22 +224,16 @@ class Run {
   std::unique_ptr<log::Consumer> consumer_;
   Output out_;
   std::uint64_t printed_ = 0;
+  log::ConsumerOffsets printed_offsets_;  // behind what was printed since the last commit
+  MonotonicTime next_commit_ = system_clock().monotonic() + kCommitInterval;
   std::atomic<bool> stop_{false};
 };
 
 }  // namespace
 
 int consume(const CommonOptions& common, const ConsumeOptions& options) {
-  auto log = open_for_reading(common.data);
-  if (!log.ok()) {
-    return report(kProgram, log.error());
-  }
-  Run run(common, options);
-  const Status done = run.execute(**log);
-  if (!done.ok()) {
-    return report(kProgram, done.error());
-  }
-  return kOk;
+  return with_log(common, options.group.empty() ? Access::kRead : Access::kWrite,
+                  [&](log::EmbeddedLog& log) { return Run(common, options).execute(log); });
 }
 
 }  // namespace weir::cli

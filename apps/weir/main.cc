@@ -2,11 +2,10 @@
 #include "apps/cli/exit_codes.h"
 #include "apps/weir/commands.h"
 
-#include <weir/runtime/settings.h>
-
 #include <CLI/CLI.hpp>
 
-#include <iterator>
+#include <functional>
+#include <string>
 
 namespace weir::cli {
 namespace {
@@ -17,10 +16,67 @@ struct AllOptions {
   std::string topic;
   ProduceOptions produce;
   ConsumeOptions consume;
+  TopicAlterOptions alter;
+  DeleteRecordsOptions delete_records;
+  std::string group;
+  GroupResetOptions group_reset;
+  std::string application;
+  AppResetOptions app_reset;
+  std::string config_kind;
   StateOptions state;
   std::string path;
   std::function<int()> run;
 };
+
+// The options that name a target; one of them at most.
+void add_offset_target(CLI::App& command, OffsetTargetOptions& target) {
+  command.add_flag("--to-earliest", target.to_earliest, "To the first record that is there");
+  command.add_flag("--to-latest", target.to_latest, "Behind the last record");
+  command.add_option("--to-offset", target.to_offset, "To this offset");
+  command
+      .add_option("--to-time,--to-datetime", target.to_time,
+                  "To the first record at or after a time: 2026-03-01T12:30:00Z, or milliseconds "
+                  "since 1970")
+      ->type_name("TIME");
+}
+
+void add_topic_changes(CLI::App& topic, AllOptions& all) {
+  CLI::App* alter = topic.add_subcommand("alter", "Add partitions, change settings");
+  alter->add_option("name,--topic", all.alter.name, "Topic")->required();
+  alter->add_option("--partitions", all.alter.partitions, "New number of partitions, a larger one");
+  alter->add_flag("--force", all.alter.force,
+                  "Also a topic with weir.ordered=true, whose keys then change partitions");
+  alter->add_option("--config", all.alter.config, "Setting by Kafka's name, repeatable")
+      ->type_name("K=V")
+      ->expected(1)
+      ->take_all();
+  alter
+      ->add_option("--delete-config", all.alter.delete_config,
+                   "Setting that goes back to its default, repeatable")
+      ->type_name("K")
+      ->expected(1)
+      ->take_all();
+  alter->footer(
+      "Examples:\n  weir topic alter orders --partitions 8\n"
+      "  weir topic alter orders --config retention.ms=86400000 --delete-config segment.ms");
+  alter->callback([&all] { all.run = [&all] { return topic_alter(all.common, all.alter); }; });
+
+  CLI::App* records =
+      topic.add_subcommand("delete-records", "Move the start of a partition: what is before goes");
+  records->add_option("name,--topic", all.delete_records.name, "Topic")->required();
+  records->add_option("--partition", all.delete_records.partition, "Partition")->required();
+  records
+      ->add_option("--before", all.delete_records.before,
+                   "New first offset; -1: everything that is acknowledged")
+      ->required();
+  records->footer("Example:\n  weir topic delete-records orders --partition 0 --before 1000");
+  records->callback([&all] {
+    all.run = [&all] { return topic_delete_records(all.common, all.delete_records); };
+  });
+  for (CLI::App* command : {alter, records}) {
+    command->fallthrough();
+  }
+}
 
 void add_topic_commands(CLI::App& app, AllOptions& all) {
   CLI::App* topic = app.add_subcommand("topic", "Make, list, describe and delete topics");
@@ -42,20 +98,24 @@ void add_topic_commands(CLI::App& app, AllOptions& all) {
   create->callback([&all] { all.run = [&all] { return topic_create(all.common, all.create); }; });
 
   CLI::App* list = topic->add_subcommand("list", "One topic a line");
+  list->footer("Example:\n  weir topic list -o json");
   list->callback([&all] { all.run = [&all] { return topic_list(all.common); }; });
 
   CLI::App* describe = topic->add_subcommand("describe", "Partitions, offsets and settings");
   describe->add_option("name,--topic", all.topic, "Topic; all without it");
+  describe->footer("Example:\n  weir topic describe orders");
   describe->callback(
       [&all] { all.run = [&all] { return topic_describe(all.common, all.topic); }; });
 
   CLI::App* remove = topic->add_subcommand(
       "delete", "Delete a topic, its records and every group's offsets for it");
   remove->add_option("name,--topic", all.topic, "Topic")->required();
+  remove->footer("Example:\n  weir topic delete orders");
   remove->callback([&all] { all.run = [&all] { return topic_delete(all.common, all.topic); }; });
   for (CLI::App* command : {create, list, describe, remove}) {
     command->fallthrough();
   }
+  add_topic_changes(*topic, all);
 }
 
 void add_produce_command(CLI::App& app, AllOptions& all) {
@@ -67,6 +127,22 @@ void add_produce_command(CLI::App& app, AllOptions& all) {
   produce_app->add_option("--partition", all.produce.partition,
                           "Partition (default: by the key, else spread)");
   produce_app
+      ->add_flag("--parse-partition", all.produce.parse_partition,
+                 "Each line is PARTITION SEPARATOR and what else it is")
+      ->excludes("--partition");
+  produce_app->add_option("--null-marker", all.produce.null_marker,
+                          "Key, value or header value that is written as null");
+  produce_app->add_option("--header", all.produce.headers, "Header of every record, repeatable")
+      ->type_name("K=V")
+      ->expected(1)
+      ->take_all();
+  produce_app->add_option("--acks", all.produce.acks,
+                          "all: on disk; 1: appended; 0: not waited for (default all)");
+  produce_app
+      ->add_option("--compression,--compression-codec", all.produce.compression,
+                   "Codec of the batches: none, gzip, snappy, lz4 or zstd (default none)")
+      ->type_name("CODEC");
+  produce_app
       ->add_option("--producer-property,--config", all.produce.config,
                    "Producer setting by Kafka's name")
       ->type_name("K=V")
@@ -74,9 +150,24 @@ void add_produce_command(CLI::App& app, AllOptions& all) {
       ->take_all();
   produce_app->footer(
       "Examples:\n  seq 10 | weir produce numbers\n"
-      "  printf 'a=1\\nb=2\\n' | weir produce pairs --parse-key --key-separator =");
+      "  printf 'a=1\\nb=2\\n' | weir produce pairs --parse-key --key-separator =\n"
+      "  printf 'a=-\\n' | weir produce pairs --parse-key --key-separator = --null-marker -");
   produce_app->fallthrough();
   produce_app->callback([&all] { all.run = [&all] { return produce(all.common, all.produce); }; });
+}
+
+void add_consume_formats(CLI::App& consume_app, ConsumeOptions& options) {
+  const CLI::Validator formats =
+      CLI::IsMember({"string", "hex", "short", "integer", "long", "float", "double"})
+          .description("");
+  consume_app
+      .add_option("--key-format", options.key_format,
+                  "string, hex, short, integer, long, float, double")
+      ->type_name("FORMAT")
+      ->check(formats);
+  consume_app.add_option("--value-format", options.value_format, "The same for values")
+      ->type_name("FORMAT")
+      ->check(formats);
 }
 
 void add_consume_command(CLI::App& app, AllOptions& all) {
@@ -87,6 +178,14 @@ void add_consume_command(CLI::App& app, AllOptions& all) {
   consume_app->add_option("--partition", options.partition, "Only this partition");
   consume_app->add_option("--offset", options.offset,
                           "Start here; with several partitions name one");
+  consume_app
+      ->add_option("--time", options.time,
+                   "Start at the first record at or after this time: 2026-03-01T12:30:00Z, "
+                   "or milliseconds since 1970")
+      ->type_name("TIME");
+  consume_app->add_flag("--latest", options.latest, "Start behind the last record: with --follow");
+  consume_app->add_option("--group", options.group,
+                          "Start at this group's committed offsets, and commit what was printed");
   consume_app->add_option("--max-messages", options.max_messages, "Stop after this many");
   consume_app->add_flag("--follow", options.follow,
                         "Go on with what is written later; Ctrl-C ends");
@@ -97,21 +196,100 @@ void add_consume_command(CLI::App& app, AllOptions& all) {
                         "Headers in front, name:value,...");
   consume_app->add_option("--separator,--key-separator", options.separator,
                           "Between the columns (default: tab)");
-  const CLI::IsMember formats({"string", "hex", "short", "integer", "long", "float", "double"});
-  consume_app
-      ->add_option("--key-format", options.key_format,
-                   "string, hex, short, integer, long, float, double")
-      ->type_name("FORMAT")
-      ->check(formats);
-  consume_app->add_option("--value-format", options.value_format, "The same for values")
-      ->type_name("FORMAT")
-      ->check(formats);
+  add_consume_formats(*consume_app, options);
   consume_app->footer(
       "Examples:\n  weir consume orders --partition 0 --offset 100 --max-messages 5\n"
       "  weir consume word-counts --print-key --value-format long\n"
-      "  weir consume orders --follow -o json");
+      "  weir consume orders --follow -o json\n"
+      "  weir consume orders --time 2026-03-01\n"
+      "  weir consume orders --group audit      # goes on where it stopped");
   consume_app->fallthrough();
   consume_app->callback([&all] { all.run = [&all] { return consume(all.common, all.consume); }; });
+}
+
+void add_group_commands(CLI::App& app, AllOptions& all) {
+  CLI::App* group = app.add_subcommand("group", "Committed offsets of consumer groups");
+  group->require_subcommand(1);
+  group->fallthrough();
+  CLI::App* list = group->add_subcommand("list", "Groups with committed offsets, one a line");
+  list->footer("Example:\n  weir group list");
+  list->callback([&all] { all.run = [&all] { return group_list(all.common); }; });
+
+  CLI::App* describe = group->add_subcommand("describe", "Offsets, ends and lags of a group");
+  describe->add_option("group,--group", all.group, "Group")->required();
+  describe->footer("Example:\n  weir group describe audit");
+  describe->callback(
+      [&all] { all.run = [&all] { return group_describe(all.common, all.group); }; });
+
+  CLI::App* reset = group->add_subcommand(
+      "reset", "Move a group's offsets; without --execute only say what would change");
+  reset->add_option("group,--group", all.group_reset.group, "Group; a new one is made")->required();
+  reset->add_option("--topic", all.group_reset.topics, "Topic, repeatable")
+      ->required()
+      ->expected(1)
+      ->take_all();
+  reset
+      ->add_option("--partition", all.group_reset.partitions,
+                   "Only this partition of the topic, repeatable")
+      ->expected(1)
+      ->take_all();
+  add_offset_target(*reset, all.group_reset.target);
+  reset->add_flag("--execute", all.group_reset.execute, "Do it");
+  reset->footer(
+      "Examples:\n  weir group reset audit --topic orders --to-earliest\n"
+      "  weir group reset audit --topic orders --to-time 2026-03-01 --partition 0 --execute");
+  reset->callback(
+      [&all] { all.run = [&all] { return group_reset(all.common, all.group_reset); }; });
+  for (CLI::App* command : {list, describe, reset}) {
+    command->fallthrough();
+  }
+}
+
+void add_app_commands(CLI::App& app, AllOptions& all) {
+  CLI::App* apps = app.add_subcommand("app", "Applications that keep state in this directory");
+  apps->require_subcommand(1);
+  apps->fallthrough();
+  CLI::App* list = apps->add_subcommand("list", "Applications, whether they run, their stores");
+  list->footer("Example:\n  weir app list");
+  list->callback([&all] { all.run = [&all] { return app_list(all.common); }; });
+
+  CLI::App* describe =
+      apps->add_subcommand("describe", "Sub-topologies, stores, topics and committed offsets");
+  describe->add_option("application", all.application, "Application id")->required();
+  describe->footer("Example:\n  weir app describe word-count");
+  describe->callback(
+      [&all] { all.run = [&all] { return app_describe(all.common, all.application); }; });
+
+  CLI::App* reset = apps->add_subcommand(
+      "reset",
+      "Take an application back to the start: deletes its internal topics, its offsets and its "
+      "state; without --execute only say what would go");
+  reset->add_option("application", all.app_reset.application, "Application id")->required();
+  add_offset_target(*reset, all.app_reset.target);
+  reset->add_flag("--execute", all.app_reset.execute, "Do it");
+  reset->footer(
+      "Its output topics stay as they are. Without a target it begins with the first record that\n"
+      "is there.\n"
+      "Examples:\n  weir app reset word-count\n"
+      "  weir app reset word-count --to-time 2026-03-01 --execute");
+  reset->callback([&all] { all.run = [&all] { return app_reset(all.common, all.app_reset); }; });
+  for (CLI::App* command : {list, describe, reset}) {
+    command->fallthrough();
+  }
+}
+
+void add_config_commands(CLI::App& app, AllOptions& all) {
+  CLI::App* config = app.add_subcommand("config", "Settings and what they mean");
+  config->require_subcommand(1);
+  config->fallthrough();
+  CLI::App* list = config->add_subcommand(
+      "list", "Every setting with default, range and meaning; needs no data");
+  list->add_option("kind", all.config_kind, "Only these: topic, producer, consumer or app")
+      ->check(CLI::IsMember({"topic", "producer", "consumer", "app"}).description(""))
+      ->type_name("KIND");
+  list->footer("Example:\n  weir config list topic");
+  list->fallthrough();
+  list->callback([&all] { all.run = [&all] { return config_list(all.common, all.config_kind); }; });
 }
 
 void add_state_commands(CLI::App& app, AllOptions& all) {
@@ -147,6 +325,7 @@ void add_log_commands(CLI::App& app, AllOptions& all) {
   dump->callback([&all] { all.run = [&all] { return log_dump(all.common, all.path); }; });
   CLI::App* version_app = app.add_subcommand("version", "Print the version");
   version_app->fallthrough();
+  version_app->footer("Example:\n  weir version -o json");
   version_app->callback([&all] { all.run = [&all] { return version(all.common); }; });
 }
 
@@ -160,7 +339,10 @@ int run(int argc, char** argv) {
   add_topic_commands(app, all);
   add_produce_command(app, all);
   add_consume_command(app, all);
+  add_group_commands(app, all);
+  add_app_commands(app, all);
   add_state_commands(app, all);
+  add_config_commands(app, all);
   add_log_commands(app, all);
   app.footer(
       "Examples:\n  weir topic create lines\n  weir produce lines < FILE\n  weir consume lines\n"

@@ -1,5 +1,3 @@
-#include "apps/cli/data_directory.h"
-#include "apps/cli/exit_codes.h"
 #include "apps/weir/commands.h"
 #include "apps/weir/serde_text.h"
 
@@ -63,24 +61,15 @@ Status scan(log::EmbeddedLog& log, const CommonOptions& common, const StateOptio
                      });
 }
 
-using Command = Status (*)(log::EmbeddedLog&, const CommonOptions&, const StateOptions&);
-
-int run(const CommonOptions& common, const StateOptions& options, Command command) {
-  auto log = open_for_reading(common.data);
-  if (!log.ok()) {
-    return report(kProgram, log.error());
-  }
-  const Status done = command(**log, common, options);
-  return done.ok() ? kOk : report(kProgram, done.error());
-}
-
 }  // namespace
 
 int state_get(const CommonOptions& common, const StateOptions& options) {
-  return run(common, options, get);
+  return with_log(common, Access::kRead,
+                  [&](log::EmbeddedLog& log) { return get(log, common, options); });
 }
 int state_scan(const CommonOptions& common, const StateOptions& options) {
-  return run(common, options, scan);
+  return with_log(common, Access::kRead,
+                  [&](log::EmbeddedLog& log) { return scan(log, common, options); });
 }
 
 }  // namespace weir::cli

@@ -1,4 +1,3 @@
-#include "apps/cli/data_directory.h"
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/json_text.h"
 #include "apps/weir/commands.h"
@@ -58,109 +57,112 @@ Status describe_one(Admin& admin, const TopicDescription& topic, Format format, 
 
 }  // namespace
 
-Result<std::map<std::string, std::string>> parse_pairs(const std::vector<std::string>& pairs) {
-  std::map<std::string, std::string> result;
-  for (const std::string& pair : pairs) {
-    const std::size_t equals = pair.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      return Error(Errc::kInvalidArgument,
-                   fmt::format("'{}' is no setting; write it as name=value", pair));
-    }
-    result[pair.substr(0, equals)] = pair.substr(equals + 1);
-  }
-  return result;
-}
-
 int topic_create(const CommonOptions& common, const TopicCreateOptions& options) {
   Result<std::map<std::string, std::string>> config = parse_pairs(options.config);
   if (!config.ok()) {
     return report(kProgram, config.error());
   }
-  auto log = open_for_writing(common.data);
-  if (!log.ok()) {
-    return report(kProgram, log.error());
-  }
-  Result<TopicDescription> made =
-      (*log)->admin().create_topic({options.name, options.partitions, std::move(*config)});
-  if (!made.ok()) {
-    (*log)->close().ignore("nothing was written");
-    return report(kProgram, made.error());
-  }
-  Output out;
-  if (common.format == Format::kJson) {
-    out.line(topic_json(*made, std::to_string(made->partitions)));
-  } else {
-    out.line(fmt::format("Created topic {}.", made->name));
-  }
-  const Status closed = (*log)->close();
-  return closed.ok() ? kOk : report(kProgram, closed.error());
+  return with_log(common, Access::kCreate, [&](log::EmbeddedLog& log) -> Status {
+    WEIR_TRY_ASSIGN(const TopicDescription made,
+                    log.admin().create_topic({options.name, options.partitions, *config}));
+    Output out;
+    out.line(common.format == Format::kJson ? topic_json(made, std::to_string(made.partitions))
+                                            : fmt::format("Created topic {}.", made.name));
+    return {};
+  });
 }
 
 int topic_list(const CommonOptions& common) {
-  auto log = open_for_reading(common.data);
-  if (!log.ok()) {
-    return report(kProgram, log.error());
-  }
-  Result<std::vector<TopicDescription>> topics = (*log)->admin().list_topics();
-  if (!topics.ok()) {
-    return report(kProgram, topics.error());
-  }
-  Output out;
-  for (const TopicDescription& topic : *topics) {
-    out.line(common.format == Format::kJson ? topic_json(topic, std::to_string(topic.partitions))
-                                            : topic.name);
-  }
-  return kOk;
+  return with_log(common, Access::kRead, [&](log::EmbeddedLog& log) -> Status {
+    WEIR_TRY_ASSIGN(const std::vector<TopicDescription> topics, log.admin().list_topics());
+    Output out;
+    for (const TopicDescription& topic : topics) {
+      out.line(common.format == Format::kJson ? topic_json(topic, std::to_string(topic.partitions))
+                                              : topic.name);
+    }
+    return {};
+  });
 }
 
 int topic_describe(const CommonOptions& common, const std::string& name) {
-  auto log = open_for_reading(common.data);
-  if (!log.ok()) {
-    return report(kProgram, log.error());
-  }
-  Admin& admin = (*log)->admin();
-  std::vector<TopicDescription> topics;
-  if (name.empty()) {
-    Result<std::vector<TopicDescription>> all = admin.list_topics();
-    if (!all.ok()) {
-      return report(kProgram, all.error());
+  return with_log(common, Access::kRead, [&](log::EmbeddedLog& log) -> Status {
+    Admin& admin = log.admin();
+    std::vector<TopicDescription> topics;
+    if (name.empty()) {
+      WEIR_TRY_ASSIGN(topics, admin.list_topics());
+    } else {
+      WEIR_TRY_ASSIGN(TopicDescription one, admin.describe_topic(name));
+      topics.push_back(std::move(one));
     }
-    topics = std::move(*all);
-  } else {
-    Result<TopicDescription> one = admin.describe_topic(name);
-    if (!one.ok()) {
-      return report(kProgram, one.error());
+    Output out;
+    for (const TopicDescription& topic : topics) {
+      WEIR_TRY(describe_one(admin, topic, common.format, out));
     }
-    topics.push_back(std::move(*one));
+    return {};
+  });
+}
+
+int topic_alter(const CommonOptions& common, const TopicAlterOptions& options) {
+  Result<std::map<std::string, std::string>> config = parse_pairs(options.config);
+  if (!config.ok()) {
+    return report(kProgram, config.error());
   }
-  Output out;
-  for (const TopicDescription& topic : topics) {
-    if (Status described = describe_one(admin, topic, common.format, out); !described.ok()) {
-      return report(kProgram, described.error());
+  if (!options.partitions && config->empty() && options.delete_config.empty()) {
+    return report(kProgram, Error(Errc::kInvalidArgument,
+                                  "nothing is to be changed; give --partitions, --config or "
+                                  "--delete-config"));
+  }
+  return with_log(common, Access::kWrite, [&](log::EmbeddedLog& log) -> Status {
+    Admin& admin = log.admin();
+    if (!config->empty() || !options.delete_config.empty()) {
+      WEIR_TRY(admin.alter_topic(options.name, *config, options.delete_config));
     }
+    if (options.partitions) {
+      WEIR_TRY(admin.grow_topic(options.name, *options.partitions,
+                                options.force ? OrderedGrowth::kForce : OrderedGrowth::kRefuse));
+    }
+    WEIR_TRY_ASSIGN(const TopicDescription topic, admin.describe_topic(options.name));
+    Output out;
+    out.line(common.format == Format::kJson
+                 ? topic_json(topic, std::to_string(topic.partitions))
+                 : fmt::format("Altered topic {}: PartitionCount: {}\tConfigs: {}", topic.name,
+                               topic.partitions, config_text(topic.config)));
+    return {};
+  });
+}
+
+int topic_delete_records(const CommonOptions& common, const DeleteRecordsOptions& options) {
+  if (options.before < kNoOffset.value()) {
+    return report(
+        kProgram,
+        Error(Errc::kInvalidArgument,
+              fmt::format("--before {} is no offset; give 0 or more, or -1 for everything "
+                          "up to the high watermark",
+                          options.before)));
   }
-  return kOk;
+  return with_log(common, Access::kWrite, [&](log::EmbeddedLog& log) -> Status {
+    const TopicPartition partition{options.name, PartitionId(options.partition)};
+    WEIR_TRY(log.admin().delete_records(partition, Offset(options.before)));
+    WEIR_TRY_ASSIGN(const PartitionOffsets at, log.admin().offsets(partition));
+    Output out;
+    out.line(common.format == Format::kJson
+                 ? fmt::format(R"({{"topic":{},"partition":{},"logStartOffset":{}}})",
+                               json_string(options.name), options.partition, at.log_start.value())
+                 : fmt::format("Deleted records of {} before offset {}.", partition.to_string(),
+                               at.log_start.value()));
+    return {};
+  });
 }
 
 int topic_delete(const CommonOptions& common, const std::string& name) {
-  auto log = open_for_writing(common.data);
-  if (!log.ok()) {
-    return report(kProgram, log.error());
-  }
-  const Status deleted = (*log)->admin().delete_topic(name);
-  const Status closed = (*log)->close();
-  for (const Status* status : {&deleted, &closed}) {
-    if (!status->ok()) {
-      return report(kProgram, status->error());
-    }
-  }
-  Output out;
-  if (common.format == Format::kJson) {
-    out.line(fmt::format(R"({{"topic":{},"deleted":true}})", json_string(name)));
-  } else {
-    out.line(fmt::format("Deleted topic {}.", name));
-  }
-  return kOk;
+  return with_log(common, Access::kWrite, [&](log::EmbeddedLog& log) -> Status {
+    WEIR_TRY(log.admin().delete_topic(name));
+    Output out;
+    out.line(common.format == Format::kJson
+                 ? fmt::format(R"({{"topic":{},"deleted":true}})", json_string(name))
+                 : fmt::format("Deleted topic {}.", name));
+    return {};
+  });
 }
 
 }  // namespace weir::cli

@@ -7,57 +7,34 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
 namespace weir::word_count {
 
-Result<std::unique_ptr<WordTable>> WordTable::open(Backend& log, const std::string& topic) {
-  auto table = std::make_unique<WordTable>();
-  WEIR_TRY_ASSIGN(const TopicDescription description, log.admin().describe_topic(topic));
-  for (std::int32_t i = 0; i < description.partitions; ++i) {
-    table->partitions_.push_back({topic, PartitionId(i)});
+Result<std::unique_ptr<cli::ResultTable>> WordTable::open(Backend& log, const std::string& topic) {
+  WEIR_TRY_ASSIGN(std::unique_ptr<cli::TopicReader> reader, cli::TopicReader::open(log, topic));
+  return std::unique_ptr<cli::ResultTable>(std::make_unique<WordTable>(std::move(reader)));
+}
+
+Status WordTable::take(const RecordView& record) {
+  if (record.key.is_null()) {
+    return {};
   }
-  log::ConsumerOptions options;
-  options.auto_offset_reset = "earliest";
-  WEIR_TRY_ASSIGN(table->consumer_, log::Consumer::open(log, options));
-  WEIR_TRY(table->consumer_->assign(table->partitions_));
-  return table;
+  const std::string word(record.key.view());
+  if (record.value.is_null()) {
+    counts_.erase(word);
+    return {};
+  }
+  WEIR_TRY_ASSIGN(counts_[word], Serde<std::int64_t>::read(record.value.view()));
+  return {};
 }
 
 Result<bool> WordTable::update() {
-  WEIR_TRY_ASSIGN(const log::ConsumerRecords records, consumer_->poll(Duration::zero()));
-  for (const auto& [partition, record] : records) {
-    if (record.key.is_null()) {
-      continue;
-    }
-    const std::string word(record.key.view());
-    if (record.value.is_null()) {
-      counts_.erase(word);
-      continue;
-    }
-    Result<std::int64_t> count = Serde<std::int64_t>::read(record.value.view());
-    if (!count.ok()) {
-      return std::move(count).error().with_context(
-          fmt::format("{} offset {}", partition.to_string(), record.offset.value()));
-    }
-    counts_[word] = *count;
-  }
-  return !records.empty();
+  return reader_->update([this](const RecordView& record) { return take(record); });
 }
 
 Status WordTable::update_to_end() {
-  WEIR_TRY_ASSIGN(const auto ends, consumer_->end_offsets(partitions_));
-  for (const auto& [partition, end] : ends) {
-    for (;;) {
-      WEIR_TRY_ASSIGN(const Offset position, consumer_->position(partition));
-      if (position >= end) {
-        break;
-      }
-      WEIR_TRY(update().status());
-    }
-  }
-  return {};
+  return reader_->update_to_end([this](const RecordView& record) { return take(record); });
 }
 
 std::string WordTable::text(std::optional<std::size_t> top, cli::Format format) const {

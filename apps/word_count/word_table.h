@@ -1,8 +1,7 @@
 #pragma once
 
-#include "apps/cli/output.h"
-
-#include <weir/log/consumer.h>
+#include "apps/cli/stream_program.h"
+#include "apps/cli/topic_reader.h"
 
 #include <cstdint>
 #include <memory>
@@ -13,21 +12,21 @@
 namespace weir::word_count {
 
 // The latest count of each word, read from the output topic. Threading: confined to its owner.
-class WordTable {
+class WordTable : public cli::ResultTable {
  public:
   // Reads `topic` from its start.
-  static Result<std::unique_ptr<WordTable>> open(Backend& log, const std::string& topic);
+  static Result<std::unique_ptr<cli::ResultTable>> open(Backend& log, const std::string& topic);
+  explicit WordTable(std::unique_ptr<cli::TopicReader> reader) : reader_(std::move(reader)) {}
 
-  // Takes what is there. True when something changed.
-  Result<bool> update();
-  // Reads up to the end as of now.
-  Status update_to_end();
-  // Count, tab, word; by count descending, then bytes ascending. `top`: at most so many lines.
-  std::string text(std::optional<std::size_t> top, cli::Format format) const;
+  Result<bool> update() override;
+  Status update_to_end() override;
+  // Count, tab, word; by count descending, then bytes ascending.
+  std::string text(std::optional<std::size_t> top, cli::Format format) const override;
 
  private:
-  std::vector<TopicPartition> partitions_;
-  std::unique_ptr<log::Consumer> consumer_;
+  Status take(const RecordView& record);
+
+  const std::unique_ptr<cli::TopicReader> reader_;
   std::unordered_map<std::string, std::int64_t> counts_;
 };
 

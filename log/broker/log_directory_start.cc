@@ -155,7 +155,9 @@ Status LogDirectory::read_meta_properties() {
     }
     Result<Uuid> id = Uuid::parse(text->substr(at + kKey.size(), 22));
     if (!id.ok()) {
-      return std::move(id).error().with_context(layout_.meta_properties);
+      return Error(Errc::kCorrupt,
+                   fmt::format("{} has a damaged 'directory.id' ({}); restore it from a copy",
+                               layout_.meta_properties, id.error().message()));
     }
     directory_id_ = *id;
     return {};

@@ -274,7 +274,12 @@ Status LogDirectory::ensure_exists() {
 
 Result<std::shared_ptr<Partition>> LogDirectory::open(PartitionId index) {
   const TopicPartition name{std::string(kOffsetsTopic), index};
-  return options_.read_only ? partition(name) : partition_for_append(name);
+  if (!options_.read_only) {
+    return partition_for_append(name);
+  }
+  WEIR_TRY_ASSIGN(std::shared_ptr<Partition> log, partition(name));
+  WEIR_TRY(refresh_partition(*log));  // what the holder committed since it was opened
+  return log;
 }
 
 Uuid LogDirectory::topic_id(const std::string& topic) {

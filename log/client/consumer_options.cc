@@ -1,7 +1,7 @@
 #include "log/client/offset_reset.h"
 
 #include <weir/log/consumer.h>
-#include <weir/runtime/settings.h>
+#include <weir/log/settings.h>
 
 #include <array>
 #include <chrono>
@@ -99,6 +99,10 @@ Result<ConsumerOptions> ConsumerOptions::parse(const std::map<std::string, std::
   options.partition_bytes_max = static_cast<std::size_t>(read->max_partition_fetch_bytes);
   options.check_crcs = read->check_crcs;
   return options;
+}
+
+std::vector<SettingDescription> consumer_settings() {
+  return describe_settings<ConsumerSettings>(kProperties);
 }
 
 }  // namespace weir::log

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 
 namespace weir::log {
@@ -141,12 +142,90 @@ Result<std::vector<std::optional<CommittedOffset>>> GroupOffsets::committed(
     if (entry == entries->second.end()) {
       continue;
     }
-    const Uuid& committed_under = entry->second.value.topic_id;
-    if (committed_under.is_zero() || committed_under == topic_.topic_id(partitions[i].topic)) {
+    if (counts(partitions[i], entry->second)) {
       result[i] = entry->second.value.committed;
     }
   }
   return result;
+}
+
+bool GroupOffsets::counts(const TopicPartition& partition, const Entry& entry) const {
+  const Uuid& committed_under = entry.value.topic_id;
+  return committed_under.is_zero() || committed_under == topic_.topic_id(partition.topic);
+}
+
+Result<std::vector<std::string>> GroupOffsets::groups() {
+  std::vector<std::string> found;
+  const std::int32_t count = topic_.partition_count();
+  const MutexLock lock(mutex_);
+  for (std::int32_t i = 0; i < count; ++i) {
+    WEIR_TRY_ASSIGN(const Shard* from, shard(PartitionId(i)));
+    for (const auto& [group, entries] : from->groups) {
+      if (std::ranges::any_of(
+              entries, [this](const auto& entry) { return counts(entry.first, entry.second); })) {
+        found.push_back(group);
+      }
+    }
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+Result<std::vector<PartitionOffset>> GroupOffsets::all_committed(const std::string& group) {
+  std::vector<PartitionOffset> found;
+  const std::int32_t count = topic_.partition_count();
+  if (count == 0) {
+    return found;
+  }
+  const MutexLock lock(mutex_);
+  WEIR_TRY_ASSIGN(const Shard* from, shard(partition_for_group(group, count)));
+  if (const auto entries = from->groups.find(group); entries != from->groups.end()) {
+    for (const auto& [partition, entry] : entries->second) {
+      if (counts(partition, entry)) {
+        found.emplace_back(partition, entry.value.committed);
+      }
+    }
+  }
+  return found;
+}
+
+Status GroupOffsets::forget(const std::string& group, std::span<const TopicPartition> partitions) {
+  const std::int32_t count = topic_.partition_count();
+  if (count == 0) {
+    return {};
+  }
+  const PartitionId index = partition_for_group(group, count);
+  BatchBuilder builder(64U << 20U);
+  std::shared_ptr<Partition> log;
+  {
+    const MutexLock lock(mutex_);
+    WEIR_TRY_ASSIGN(Shard * from, shard(index));
+    log = from->partition;
+    const Group& entries = from->groups[group];
+    for (const TopicPartition& partition : partitions) {
+      if (entries.contains(partition)) {
+        const std::string key = encode_offset_key(OffsetKey{group, partition});
+        WEIR_ASSERT(builder.append(RecordRef{ByteView(key), {}, clock_.now(), {}}));
+      }
+    }
+  }
+  if (builder.empty()) {
+    return {};
+  }
+  WEIR_TRY_ASSIGN(const Partition::Appended appended,
+                  log->append(builder.seal(), AppendOrigin::kBuilder));
+  WEIR_TRY(await_high_watermark(log, appended.next_offset, kCommitTimeout));
+
+  const MutexLock lock(mutex_);
+  WEIR_TRY_ASSIGN(Shard * from, shard(index));
+  Group& entries = from->groups[group];
+  for (const TopicPartition& partition : partitions) {
+    const auto entry = entries.find(partition);
+    if (entry != entries.end() && entry->second.written_at < appended.base_offset) {
+      entries.erase(entry);
+    }
+  }
+  return {};
 }
 
 Status GroupOffsets::forget_topic(const std::string& topic) {

@@ -47,6 +47,13 @@ class GroupOffsets {
                 std::span<const std::pair<TopicPartition, CommittedOffset>> offsets);
   Result<std::vector<std::optional<CommittedOffset>>> committed(
       const std::string& group, std::span<const TopicPartition> partitions);
+  // Groups with offsets that count, in the order of their bytes. Reads the whole topic.
+  Result<std::vector<std::string>> groups();
+  // Every offset of a group that counts, by partition.
+  Result<std::vector<PartitionOffset>> all_committed(const std::string& group);
+  // Writes tombstones for these offsets of a group; durable when ok, all or nothing (one batch).
+  // Partitions without a committed offset are passed over. Errors: kNoSpace, kIo, kTimedOut.
+  Status forget(const std::string& group, std::span<const TopicPartition> partitions);
   // Writes tombstones for every group's offsets of a topic.
   Status forget_topic(const std::string& topic);
   // Read-only processes: what was committed since is read again at the next question.
@@ -69,6 +76,8 @@ class GroupOffsets {
   Result<Shard*> shard(PartitionId index) WEIR_REQUIRES(mutex_);
   static Status replay(Shard& shard, const RecordView& record);
   static Status replay_to_end(Shard& shard);
+  // Whether it was committed under the topic's present id.
+  bool counts(const TopicPartition& partition, const Entry& entry) const;
 
   OffsetsTopic& topic_;
   const Clock& clock_;

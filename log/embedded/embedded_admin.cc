@@ -75,4 +75,34 @@ Result<std::vector<TopicSetting>> EmbeddedAdmin::topic_settings(const std::strin
   return directory_.topic_settings(name);
 }
 
+// A read-only process sees what the holder committed since.
+Status EmbeddedAdmin::refresh_offsets() {
+  if (directory_.read_only()) {
+    WEIR_TRY(directory_.refresh());
+    directory_.offsets().invalidate();
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> EmbeddedAdmin::list_groups() {
+  WEIR_TRY(refresh_offsets());
+  return directory_.offsets().groups();
+}
+
+Result<std::vector<PartitionOffset>> EmbeddedAdmin::group_offsets(const std::string& group) {
+  WEIR_TRY(refresh_offsets());
+  return directory_.offsets().all_committed(group);
+}
+
+Status EmbeddedAdmin::delete_group_offsets(const std::string& group,
+                                           std::span<const TopicPartition> partitions) {
+  if (directory_.read_only()) {
+    return Error(Errc::kReadOnly,
+                 fmt::format("offsets of group {} cannot be deleted through a log that was opened "
+                             "for reading",
+                             group));
+  }
+  return directory_.offsets().forget(group, partitions);
+}
+
 }  // namespace weir::log

@@ -25,8 +25,13 @@ class EmbeddedAdmin : public Admin {
   Status alter_topic(const std::string& name, const TopicConfig& set,
                      const std::vector<std::string>& remove) override;
   Result<std::vector<TopicSetting>> topic_settings(const std::string& name) override;
+  Result<std::vector<std::string>> list_groups() override;
+  Result<std::vector<PartitionOffset>> group_offsets(const std::string& group) override;
+  Status delete_group_offsets(const std::string& group,
+                              std::span<const TopicPartition> partitions) override;
 
  private:
+  Status refresh_offsets();
   Result<std::shared_ptr<Partition>> open(const TopicPartition& partition);
   LogDirectory& directory_;
 };

@@ -1,5 +1,5 @@
 #include <weir/log/producer.h>
-#include <weir/runtime/settings.h>
+#include <weir/log/settings.h>
 
 #include <fmt/core.h>
 
@@ -113,6 +113,10 @@ Result<ProducerOptions> ProducerOptions::parse(const std::map<std::string, std::
   options.partitioner_ignore_keys = read.partitioner_ignore_keys;
   options.compression = read.compression();
   return options;
+}
+
+std::vector<SettingDescription> producer_settings() {
+  return describe_settings<ProducerSettings>(kProperties);
 }
 
 }  // namespace weir::log

@@ -1,5 +1,7 @@
 #include "log/partition/topic_settings.h"
 
+#include <weir/log/settings.h>
+
 #include <fmt/core.h>
 
 #include <array>
@@ -134,6 +136,10 @@ const std::array kProperties{
 
 std::span<const Property<TopicSettings>> topic_properties() {
   return kProperties;
+}
+
+std::vector<SettingDescription> topic_settings() {
+  return describe_settings<TopicSettings>(kProperties);
 }
 
 Result<TopicSettings> parse_topic_settings(const std::string& topic, const TopicConfig& config,

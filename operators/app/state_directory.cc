@@ -23,13 +23,17 @@ std::string StateDirectory::database_path(const std::string& folder) {
   return join_path(folder, "rocksdb");
 }
 
+std::string StateDirectory::lock_path(const std::string& folder) {
+  return join_path(folder, "lock");
+}
+
 Result<std::unique_ptr<StateDirectory>> StateDirectory::open(FileSystem& files,
                                                              const AppOptions& options) {
   std::unique_ptr<StateDirectory> directory(
       new StateDirectory(files, path_of(options.state_dir, options.application_id)));
   WEIR_TRY(files.create_directories(directory->path_));
   Result<std::unique_ptr<FileLock>> lock =
-      files.lock(join_path(directory->path_, "lock"),
+      files.lock(lock_path(directory->path_),
                  fmt::format("application {} in process {}", options.application_id, getpid()));
   if (!lock.ok()) {
     return std::move(lock).error().with_context(

@@ -27,6 +27,7 @@ class StateDirectory {
 
   static std::string path_of(const std::string& state_dir, const std::string& application_id);
   static std::string database_path(const std::string& folder);
+  static std::string lock_path(const std::string& folder);
 
   // nullopt: never recorded. Errors: kCorrupt, kUnsupported, kIo.
   Result<std::optional<RecordedPlan>> read_plan();

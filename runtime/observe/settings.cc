@@ -53,19 +53,6 @@ std::size_t difference(std::size_t a, std::size_t b) {
   return a > b ? a - b : b - a;
 }
 
-std::string range_text(std::int64_t min, std::int64_t max) {
-  if (min == INT64_MIN && max == INT64_MAX) {
-    return "any 64-bit number";
-  }
-  if (max == INT64_MAX) {
-    return fmt::format("{} or more", min);
-  }
-  if (min == INT64_MIN) {
-    return fmt::format("{} or less", max);
-  }
-  return fmt::format("{} to {}", min, max);
-}
-
 bool is_plain_decimal(std::string_view text) {
   if (!text.empty() && text.front() == '-') {
     text.remove_prefix(1);
@@ -94,6 +81,19 @@ std::string nearest_name(std::string_view name, std::span<const std::string_view
 }
 
 namespace internal {
+
+std::string range_text(std::int64_t min, std::int64_t max) {
+  if (min == INT64_MIN && max == INT64_MAX) {
+    return "any 64-bit number";
+  }
+  if (max == INT64_MAX) {
+    return fmt::format("{} or more", min);
+  }
+  if (min == INT64_MIN) {
+    return fmt::format("{} or less", max);
+  }
+  return fmt::format("{} to {}", min, max);
+}
 
 std::vector<std::string> unknown_key_problems(const std::map<std::string, std::string>& given,
                                               std::span<const std::string_view> known) {

@@ -109,6 +109,36 @@ class MemoryBackend::AdminImpl final : public Admin {
     return topic->settings();
   }
 
+  Result<std::vector<std::string>> list_groups() override {
+    MutexLock lock(log_.mutex);
+    std::vector<std::string> ids;
+    for (const auto& [id, group] : log_.groups()) {
+      if (!group.offsets.empty()) {
+        ids.push_back(id);
+      }
+    }
+    return ids;
+  }
+
+  Result<std::vector<PartitionOffset>> group_offsets(const std::string& group) override {
+    MutexLock lock(log_.mutex);
+    const auto found = log_.groups().find(group);
+    return found == log_.groups().end()
+               ? std::vector<PartitionOffset>()
+               : std::vector<PartitionOffset>(found->second.offsets.begin(),
+                                              found->second.offsets.end());
+  }
+
+  Status delete_group_offsets(const std::string& group,
+                              std::span<const TopicPartition> partitions) override {
+    MutexLock lock(log_.mutex);
+    WEIR_TRY(log_.take_fault(FaultPoint::kCommit));
+    for (const TopicPartition& partition : partitions) {
+      log_.group(group).offsets.erase(partition);
+    }
+    return {};
+  }
+
  private:
   memory::Log& log_;
 };

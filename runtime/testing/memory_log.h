@@ -93,6 +93,7 @@ class Log {
   const std::map<std::string, Topic>& topics() const WEIR_REQUIRES(mutex) { return topics_; }
 
   GroupState& group(const std::string& group_id) WEIR_REQUIRES(mutex) { return groups_[group_id]; }
+  const std::map<std::string, GroupState>& groups() const WEIR_REQUIRES(mutex) { return groups_; }
   // Errors: kUnknownTopic, kInvalidArgument (metadata too long, negative offset).
   Status check_offsets(std::span<const std::pair<TopicPartition, CommittedOffset>> offsets)
       WEIR_REQUIRES(mutex);

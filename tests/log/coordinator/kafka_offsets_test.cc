@@ -64,6 +64,9 @@ TEST(GroupOffsets, ReadsWhatKafkaCommitted) {
   GroupOffsets offsets(topic, system_clock());
   std::size_t checked = 0;
   for (const auto& [group, commits] : expected["committedOffsets"].items()) {
+    const auto all = offsets.all_committed(group);
+    ASSERT_TRUE(all.ok()) << all.error().to_string();
+    EXPECT_EQ(all->size(), commits.size()) << group;
     for (const Json& commit : commits) {
       const TopicPartition one[] = {
           {commit["topic"], PartitionId(commit["partition"].get<std::int32_t>())}};
@@ -81,6 +84,13 @@ TEST(GroupOffsets, ReadsWhatKafkaCommitted) {
   EXPECT_GT(checked, 10U);
   const TopicPartition nothing[] = {{"words", PartitionId(0)}};
   EXPECT_FALSE(offsets.committed("g-deleted", nothing).value()[0].has_value());
+  std::vector<std::string> with_offsets;
+  for (const auto& [group, commits] : expected["committedOffsets"].items()) {
+    if (!commits.empty()) {
+      with_offsets.push_back(group);
+    }
+  }
+  EXPECT_EQ(offsets.groups().value(), with_offsets);
 }
 
 TEST(GroupOffsets, FindsEveryGroupInThePartitionWhereKafkaPutIt) {

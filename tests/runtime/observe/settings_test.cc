@@ -55,6 +55,19 @@ TEST(ParseSettings, ReadsGivenValuesOverDefaults) {
   EXPECT_EQ(parse({}).value().segment_bytes, 1 << 30);
 }
 
+TEST(DescribeSettings, TellsDefaultRangeAndMeaningOfEach) {
+  std::string text;
+  for (const SettingDescription& one : describe_settings<TopicSettings>(kProperties)) {
+    text += one.name + "|" + one.default_value + "|" + one.range + "|" + one.doc + "\n";
+  }
+  EXPECT_EQ(text,
+            "segment.bytes|1073741824|14 to 2147483647|Size at which a segment is rolled.\n"
+            "retention.ms|604800000|-1 or more|Age at which a segment is deleted.\n"
+            "preallocate|false|true,false|Reserve blocks.\n"
+            "cleanup.policy|delete|delete,compact|What happens to old segments.\n"
+            "note|||Any text.\n");
+}
+
 TEST(ParseSettings, ReportsAllProblemsAtOnceOneALine) {
   EXPECT_EQ(message_of({{"segment.byte", "1"},
                         {"segment.bytes", "13"},

@@ -17,6 +17,24 @@ using ::testing::IsEmpty;
 using FaultPoint = MemoryBackend::FaultPoint;
 using Fixture = MemoryBackendFixture;
 
+TEST(MemoryGroup, IsListedWithItsOffsetsUntilTheyAreDeleted) {
+  Fixture f;
+  f.create("a", 2);
+  const OffsetsToCommit both{{at("a", 1), {Offset(3), LeaderEpoch(0), "m"}},
+                             {at("a", 0), {Offset(2), LeaderEpoch(0), ""}}};
+  ASSERT_TRUE(f.backend.make_group("g").value()->commit(both).ok());
+  Admin& admin = f.backend.admin();
+
+  EXPECT_THAT(admin.list_groups().value(), ElementsAre("g"));
+  EXPECT_THAT(admin.group_offsets("g").value(), ElementsAre(both[1], both[0]));
+  EXPECT_THAT(admin.group_offsets("h").value(), IsEmpty());
+  const std::vector<TopicPartition> all{at("a", 0), at("a", 1)};
+  ASSERT_TRUE(admin.delete_group_offsets("g", {all.data(), 1}).ok());
+  EXPECT_THAT(admin.group_offsets("g").value(), ElementsAre(both[0]));
+  ASSERT_TRUE(admin.delete_group_offsets("g", all).ok());
+  EXPECT_THAT(admin.list_groups().value(), IsEmpty());
+}
+
 TEST(MemoryTransaction, ShowsEverythingAtCommitAndNothingBefore) {
   Fixture f({}, transactional());
   f.create("a", 2);

@@ -68,6 +68,15 @@ struct PartitionOffsets {
   LeaderEpoch leader_epoch = kNoLeaderEpoch;
 };
 
+struct CommittedOffset {
+  Offset offset;  // next offset to read
+  LeaderEpoch leader_epoch = kNoLeaderEpoch;
+  std::string metadata;  // at most 4,096 bytes (Kafka offset.metadata.max.bytes)
+  friend bool operator==(const CommittedOffset&, const CommittedOffset&) = default;
+};
+
+using PartitionOffset = std::pair<TopicPartition, CommittedOffset>;
+
 // Topics and what can be asked about their partitions. "Unknown" is std::nullopt: a backend may
 // lack topic ids, epochs or the tombstone horizon. Threading: thread-safe. Every call may block on
 // disk or network.
@@ -118,12 +127,17 @@ class Admin {
   // Every setting that the backend knows, by name, with what is in force on this topic.
   // Errors: kUnknownTopic.
   virtual Result<std::vector<TopicSetting>> topic_settings(const std::string& name) = 0;
-};
-
-struct CommittedOffset {
-  Offset offset;  // next offset to read
-  LeaderEpoch leader_epoch = kNoLeaderEpoch;
-  std::string metadata;  // at most 4,096 bytes (Kafka offset.metadata.max.bytes)
+  // Ids of the groups that have committed offsets, in the order of their bytes. Offsets of topics
+  // that were deleted or made anew do not count.
+  virtual Result<std::vector<std::string>> list_groups() = 0;
+  // All committed offsets of a group by topic and partition; empty when it has none. They are
+  // changed by Group::commit(), also without join().
+  virtual Result<std::vector<PartitionOffset>> group_offsets(const std::string& group) = 0;
+  // Takes offsets of a group away, so that it starts there as if it had never committed; what is
+  // not committed is passed over. Durable when ok; all or nothing. Errors: kReadOnly, kNoSpace,
+  // kIo.
+  virtual Status delete_group_offsets(const std::string& group,
+                                      std::span<const TopicPartition> partitions) = 0;
 };
 
 // Opaque proof of membership, for transactions.

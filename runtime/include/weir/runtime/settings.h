@@ -38,6 +38,8 @@ Result<std::int64_t> parse_number(std::string_view name, std::string_view text, 
                                   std::int64_t max);
 Result<bool> parse_flag(std::string_view name, std::string_view text);
 Status check_choice(std::string_view name, std::string_view text, std::string_view one_of);
+// "0 to 100", "1 or more".
+std::string range_text(std::int64_t min, std::int64_t max);
 // kInvalidConfig with one problem a line. Requires: !problems.empty().
 Error settings_error(std::string_view part, const std::vector<std::string>& problems);
 }  // namespace internal
@@ -52,6 +54,33 @@ std::string property_text(const Property<Struct>& property, const Struct& settin
     return settings.**flag ? "true" : "false";
   }
   return settings.*std::get<std::string Struct::*>(property.member);
+}
+
+// A setting as tools show it.
+struct SettingDescription {
+  std::string name;
+  std::string default_value;
+  std::string range;  // "0 to 100", "1 or more", "all,1", "true,false"; empty: any text
+  std::string doc;
+};
+
+template <class Struct>
+std::vector<SettingDescription> describe_settings(std::span<const Property<Struct>> properties,
+                                                  const Struct& defaults = {}) {
+  std::vector<SettingDescription> descriptions;
+  for (const Property<Struct>& property : properties) {
+    std::string range;
+    if (std::holds_alternative<std::int64_t Struct::*>(property.member)) {
+      range = internal::range_text(property.min, property.max);
+    } else if (std::holds_alternative<bool Struct::*>(property.member)) {
+      range = "true,false";
+    } else {
+      range = property.one_of;
+    }
+    descriptions.push_back({std::string(property.name), property_text(property, defaults),
+                            std::move(range), std::string(property.doc)});
+  }
+  return descriptions;
 }
 
 // Edit distance based suggestion; empty when nothing is near. For settings, commands and topics.

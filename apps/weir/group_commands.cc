@@ -1,0 +1,185 @@
+#include "apps/cli/columns.h"
+#include "apps/cli/data_directory.h"
+#include "apps/cli/exit_codes.h"
+#include "apps/cli/json_text.h"
+#include "apps/weir/commands.h"
+#include "apps/weir/group_offsets.h"
+#include "apps/weir/offset_moves.h"
+
+#include <weir/operators/application_state.h>
+#include <weir/runtime/settings.h>
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace weir::cli {
+
+std::int64_t GroupLag::lag() const {
+  return std::max<std::int64_t>(0, end.value() - committed.offset.value());
+}
+
+Result<std::vector<GroupLag>> group_lags(Admin& admin, const std::string& group) {
+  WEIR_TRY_ASSIGN(const std::vector<PartitionOffset> offsets, admin.group_offsets(group));
+  std::vector<GroupLag> lags;
+  for (const auto& [partition, committed] : offsets) {
+    WEIR_TRY_ASSIGN(const PartitionOffsets at, admin.offsets(partition));
+    lags.push_back({partition, committed, at.high_watermark});
+  }
+  return lags;
+}
+
+void print_group_lags(Output& out, const std::string& group, const std::vector<GroupLag>& lags) {
+  Columns columns(
+      {"GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "METADATA"});
+  for (const GroupLag& one : lags) {
+    columns.add({group, one.partition.topic, std::to_string(one.partition.partition.value()),
+                 std::to_string(one.committed.offset.value()), std::to_string(one.end.value()),
+                 std::to_string(one.lag()), one.committed.metadata});
+  }
+  columns.print(out);
+}
+
+std::string group_lag_json(const std::string& group, const GroupLag& one) {
+  return fmt::format(
+      R"({{"group":{},"topic":{},"partition":{},"currentOffset":{},"logEndOffset":{},"lag":{},)"
+      R"("leaderEpoch":{},"metadata":{}}})",
+      json_string(group), json_string(one.partition.topic), one.partition.partition.value(),
+      one.committed.offset.value(), one.end.value(), one.lag(), one.committed.leader_epoch.value(),
+      json_string(one.committed.metadata));
+}
+
+Status check_group_may_move(log::EmbeddedLog& log, const std::string& group) {
+  const ApplicationFolder folder{log.state_directory(), group};
+  Result<ApplicationPlan> plan = read_application_plan(posix_file_system(), folder);
+  if (!plan.ok()) {
+    return plan.error().code() == Errc::kNotFound ? Status() : plan.status();
+  }
+  if (!plan->stores.empty()) {
+    std::vector<std::string> stores;
+    for (const ApplicationPlan::Store& store : plan->stores) {
+      stores.push_back(store.name);
+    }
+    return Error(
+        Errc::kInvalidArgument,
+        fmt::format("group {} belongs to application {}, whose stores ({}) hold what was read so "
+                    "far and would no longer fit its offsets; begin anew with: weir app reset {}",
+                    group, group, fmt::join(stores, ", "), group));
+  }
+  WEIR_TRY_ASSIGN(const std::optional<std::string> holder,
+                  application_holder(posix_file_system(), folder));
+  if (holder) {
+    return Error(Errc::kLocked, fmt::format("application {} is running ({}) and would commit over "
+                                            "the new offsets; stop it first",
+                                            group, *holder));
+  }
+  return {};
+}
+
+namespace {
+
+Error no_group(Admin& admin, const std::string& group) {
+  std::string there = "nothing was committed by any group yet";
+  const Result<std::vector<std::string>> groups = admin.list_groups();
+  if (groups.ok() && !groups->empty()) {
+    const std::vector<std::string_view> names(groups->begin(), groups->end());
+    const std::string nearest = nearest_name(group, names);
+    there = nearest.empty() ? fmt::format("there are: {}", fmt::join(*groups, ", "))
+                            : fmt::format("did you mean {}?", nearest);
+  }
+  return {Errc::kNotFound, fmt::format("group {} has no committed offsets; {}", group, there)};
+}
+
+Status list(Admin& admin, const CommonOptions& common) {
+  WEIR_TRY_ASSIGN(const std::vector<std::string> groups, admin.list_groups());
+  Output out;
+  for (const std::string& group : groups) {
+    out.line(common.format == Format::kJson ? fmt::format(R"({{"group":{}}})", json_string(group))
+                                            : group);
+  }
+  return {};
+}
+
+Status describe(Admin& admin, const CommonOptions& common, const std::string& group) {
+  WEIR_TRY_ASSIGN(const std::vector<GroupLag> lags, group_lags(admin, group));
+  if (lags.empty()) {
+    return no_group(admin, group);
+  }
+  Output out;
+  if (common.format == Format::kText) {
+    print_group_lags(out, group, lags);
+    return {};
+  }
+  for (const GroupLag& one : lags) {
+    out.line(group_lag_json(group, one));
+  }
+  return {};
+}
+
+void print_moves(const CommonOptions& common, const GroupResetOptions& options,
+                 const std::vector<OffsetMove>& moves) {
+  Output out;
+  Columns columns({"GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "NEW-OFFSET"});
+  for (const OffsetMove& move : moves) {
+    if (common.format == Format::kText) {
+      columns.add({options.group, move.partition.topic,
+                   std::to_string(move.partition.partition.value()), offset_text(move.current),
+                   std::to_string(move.next.value())});
+    } else {
+      out.line(fmt::format(
+          R"({{"group":{},"topic":{},"partition":{},"currentOffset":{},"newOffset":{},"executed":{}}})",
+          json_string(options.group), json_string(move.partition.topic),
+          move.partition.partition.value(), offset_json(move.current), move.next.value(),
+          options.execute));
+    }
+  }
+  columns.print(out);
+}
+
+Status reset(log::EmbeddedLog& log, const CommonOptions& common, const GroupResetOptions& options) {
+  WEIR_TRY_ASSIGN(const std::optional<OffsetTarget> target, parse_offset_target(options.target));
+  if (!target) {
+    return Error(Errc::kInvalidArgument,
+                 "no target is given; choose one of --to-earliest, --to-latest, --to-offset and "
+                 "--to-time");
+  }
+  if (!options.partitions.empty() && options.topics.size() > 1) {
+    return Error(Errc::kInvalidArgument,
+                 "--partition goes with one --topic; reset several topics one after the other");
+  }
+  std::vector<TopicPartition> partitions;
+  for (const std::string& topic : options.topics) {
+    WEIR_TRY_ASSIGN(const std::vector<TopicPartition> some,
+                    partitions_of(log.admin(), topic, options.partitions));
+    partitions.insert(partitions.end(), some.begin(), some.end());
+  }
+  WEIR_TRY(check_group_may_move(log, options.group));
+  WEIR_TRY_ASSIGN(const std::vector<OffsetMove> moves,
+                  plan_offset_moves(log.admin(), options.group, partitions, *target));
+  if (options.execute) {
+    WEIR_TRY(commit_offset_moves(log, options.group, moves));
+  }
+  print_moves(common, options, moves);
+  if (!options.execute && !common.quiet) {
+    fmt::print(stderr, "{}: nothing was changed; add --execute to set these offsets\n", kProgram);
+  }
+  return {};
+}
+
+}  // namespace
+
+int group_list(const CommonOptions& common) {
+  return with_log(common, Access::kRead,
+                  [&](log::EmbeddedLog& log) { return list(log.admin(), common); });
+}
+int group_describe(const CommonOptions& common, const std::string& group) {
+  return with_log(common, Access::kRead,
+                  [&](log::EmbeddedLog& log) { return describe(log.admin(), common, group); });
+}
+int group_reset(const CommonOptions& common, const GroupResetOptions& options) {
+  return with_log(common, options.execute ? Access::kWrite : Access::kRead,
+                  [&](log::EmbeddedLog& log) { return reset(log, common, options); });
+}
+
+}  // namespace weir::cli
