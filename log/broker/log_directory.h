@@ -128,13 +128,13 @@ class LogDirectory : private OffsetsTopic {
   Partition::OpenOptions open_options(const TopicPartition& name, const TopicImage& topic) const;
   PartitionSettings settings_of(const TopicImage& topic) const;
   Result<std::shared_ptr<Partition>> open_partition(const TopicPartition& name);
-  Result<TopicImage> image_of(const std::string& topic) const;
+  Result<TopicImage> image_of(const std::string& name) const;
   Result<TopicImage> image_of(const TopicPartition& name) const;
   // Errors: kClosed, kUnknownTopic.
-  Result<TopicImage> image_to_change(const std::string& topic, std::string_view action) const
+  Result<TopicImage> image_to_change(const std::string& name, std::string_view action) const
       WEIR_REQUIRES(change_mutex_);
   std::vector<std::shared_ptr<Partition>> opened_partitions(const TopicImage& topic) const;
-  Status check_policy_deletes(const std::string& topic) const;
+  Status check_policy_deletes(const std::string& name) const;
   Status remove_partition_folder(const std::string& folder, const Uuid& topic_id);
   void topics_changed();
   Status check_writable(std::string_view action) const;

@@ -32,7 +32,7 @@ Status check_change(const TopicImage& topic, const TopicConfig& set,
   }
   const auto durability = set.find("weir.durability");
   if (is_internal_topic(topic.name) && durability != set.end() && durability->second != "fsync") {
-    problems.push_back("weir.durability of the log's own topics is fsync");
+    problems.emplace_back("weir.durability of the log's own topics is fsync");
   }
   return parse_topic_settings(topic.name, judged, std::move(problems)).status();
 }
@@ -161,6 +161,7 @@ Result<std::vector<TopicSetting>> LogDirectory::topic_settings(const std::string
     setting.source = SettingSource::kTopic;
   }
   std::vector<TopicSetting> listed;
+  listed.reserve(all.size());
   for (auto& [key, setting] : all) {
     listed.push_back(std::move(setting));
   }

@@ -86,7 +86,7 @@ Status Consumer::check_group(const char* action) const {
   return {};
 }
 
-Status Consumer::assign(std::vector<TopicPartition> partitions) {
+Status Consumer::assign(const std::vector<TopicPartition>& partitions) {
   WEIR_TRY(check_open());
   if (membership_) {
     return Error(Errc::kInvalidArgument,

@@ -27,6 +27,7 @@ Status Fetches::assign(const std::vector<TopicPartition>& partitions) {
   next_ = 0;
 
   std::vector<TopicPartition> names;
+  names.reserve(assigned_.size());
   for (const Assigned& assigned : assigned_) {
     names.push_back(*assigned.name);
   }

@@ -86,7 +86,7 @@ const std::array kProperties{
                          .doc = "Where stores live: memory over RocksDB, RocksDB, memory."},
     Property<AppOptions>{.name = "weir.store.hot.max.bytes",
                          .member = &AppOptions::store_hot_max_bytes,
-                         .min = 1 << 20,
+                         .min = 1,
                          .one_of = {},
                          .doc = "Memory of one store partition."},
     Property<AppOptions>{.name = "weir.checkpoint.interval.ms",

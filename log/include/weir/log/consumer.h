@@ -131,7 +131,7 @@ class Consumer {
   // Reads these partitions, without membership in the group. Those that were assigned before keep
   // position and pause. With automatic commit the positions so far are committed first.
   // Errors: kInvalidArgument while subscribed.
-  Status assign(std::vector<TopicPartition> partitions);
+  Status assign(const std::vector<TopicPartition>& partitions);
   // Joins the group as its only member and reads every partition of the topics, also of those that
   // are made later. The listener (null: none) is called from poll(), unsubscribe() and close(); it
   // may use this consumer and outlives the subscription:

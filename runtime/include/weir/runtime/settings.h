@@ -86,6 +86,23 @@ std::vector<SettingDescription> describe_settings(std::span<const Property<Struc
 // Edit distance based suggestion; empty when nothing is near. For settings, commands and topics.
 std::string nearest_name(std::string_view name, std::span<const std::string_view> candidates);
 
+// Sets one member from text. Errors: kInvalidConfig.
+template <class Struct>
+Status read_property(const Property<Struct>& property, const std::string& text, Struct& settings) {
+  if (const auto* number = std::get_if<std::int64_t Struct::*>(&property.member)) {
+    WEIR_TRY_ASSIGN(settings.**number,
+                    internal::parse_number(property.name, text, property.min, property.max));
+    return {};
+  }
+  if (const auto* flag = std::get_if<bool Struct::*>(&property.member)) {
+    WEIR_TRY_ASSIGN(settings.**flag, internal::parse_flag(property.name, text));
+    return {};
+  }
+  WEIR_TRY(internal::check_choice(property.name, text, property.one_of));
+  settings.*std::get<std::string Struct::*>(property.member) = text;
+  return {};
+}
+
 // Reads `given` over the defaults in `settings`. `part` names the object in messages ("topic
 // orders"), `problems` are mistakes that the caller found, to be reported with the others.
 // Errors: kInvalidConfig that lists every unknown key and bad value.
@@ -105,26 +122,7 @@ Result<Struct> parse_settings(std::string_view part, std::span<const Property<St
     if (found == given.end()) {
       continue;
     }
-    Status read;
-    if (const auto* number = std::get_if<std::int64_t Struct::*>(&property.member)) {
-      Result<std::int64_t> value =
-          internal::parse_number(property.name, found->second, property.min, property.max);
-      if (value.ok()) {
-        settings.** number = *value;
-      }
-      read = value.status();
-    } else if (const auto* flag = std::get_if<bool Struct::*>(&property.member)) {
-      Result<bool> value = internal::parse_flag(property.name, found->second);
-      if (value.ok()) {
-        settings.** flag = *value;
-      }
-      read = value.status();
-    } else {
-      read = internal::check_choice(property.name, found->second, property.one_of);
-      if (read.ok()) {
-        settings.*std::get<std::string Struct::*>(property.member) = found->second;
-      }
-    }
+    Status read = read_property(property, found->second, settings);
     if (!read.ok()) {
       problems.push_back(read.error().message());
     }
