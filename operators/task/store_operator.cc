@@ -48,13 +48,15 @@ bool StoreOperator::check(const RecordView& record, const Flow& flow) {
     if (read == nullptr || bytes.is_null()) {
       return true;
     }
-    Status checked = read(bytes.view());
+    Status checked;
+    if (!site_.guard(flow, [&] { checked = read(bytes.view()); }, ErrorStage::kDeserialization)) {
+      return false;
+    }
     if (!checked.ok()) {
       site_.task.reject(ErrorStage::kDeserialization, std::move(checked).error().with_context(what),
                         flow);
-      return false;
     }
-    return true;
+    return checked.ok();
   };
   return holds(checks_.key, record.key, "key") && holds(checks_.value, record.value, "value");
 }
@@ -76,7 +78,8 @@ void StoreOperator::receive_one(const RecordView& record, std::uint64_t hash, Fl
   update_hashed(hash, {.key = record.key.view(), .value = record.value}, flow);
 }
 
-[[gnu::always_inline]] inline void StoreOperator::update_entry(Entry* entry, const Input& input, Flow& flow) {
+[[gnu::always_inline]] inline void StoreOperator::update_entry(Entry* entry, const Input& input,
+                                                               Flow& flow) {
   const NullableBytes stored = store_.value(*entry);
   NullableBytes old_value;
   if (cache_.wants_old_value() && !stored.is_null()) {

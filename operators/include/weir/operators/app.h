@@ -86,8 +86,8 @@ class DrainWatch {
 //
 // Guarantee: at least once. Results, changelogs and offsets are written in this order at each
 //            commit (docs/operators.md, "Commit"), so after a crash the records behind the last
-//            commit are processed again: counts are never too low, and can be too high by what was
-//            repeated.
+//            commit are processed again: counts of streams are never too low, and can be too high
+//            by what was repeated (re-grouped tables: docs/operators.md, "Commit").
 // Errors:    a function that throws, bytes that are no value (unless ErrorPolicies say otherwise),
 // or
 //            a log that fails for longer than task.timeout.ms put the application into kError:

@@ -35,7 +35,8 @@ struct ErrorPolicies {
   //   __streams.errors.message
   //   __streams.errors.stacktrace  exception and message; C++ exceptions carry no trace
   //   __streams.errors.topic, .partition, .offset of the record, as text
-  // Empty: no dead letters. In a punctuator there is no record: key and value are null.
+  // Empty: no dead letters. In a punctuator, and where a result leaves the record cache, there is
+  // no record: key and value are null.
   std::string dead_letter_topic;
 };
 

@@ -45,7 +45,7 @@ class Table {
   Table<K, std::optional<Value>> filter(F function) const {
     return add_filter<true>(std::move(function), {});
   }
-  // With results kept in a store; a delete of what is not in it is not forwarded.
+  // With results kept in a store.
   template <class F, class Store>
     requires internal::Predicate<F, K, Value> && std::same_as<Store, KvStore<K, Value>>
   Table<K, std::optional<Value>> filter(F function, Store store) const {
