@@ -30,7 +30,7 @@ struct PlanNode {
   std::vector<NodeId> children;
   std::vector<std::string> child_names;  // filled in by PlanBuilder::build()
   std::vector<std::string> topics;       // kSource: one or more; kSink: one, none if records choose
-  bool is_internal = false;         // an end of a repartition topic
+  bool is_internal = false;              // an end of a repartition topic
   std::string chooser;                   // kSink without a topic: what chooses
   std::vector<std::string> stores;
   TypeInfo key;  // kSource
@@ -38,7 +38,6 @@ struct PlanNode {
   FactoryPtr factory;
 
   // Tables (streams-features TAB-1).
-  bool is_table = false;
   bool sends_old_values = false;
   // A store that the table gets when something asks for its old values.
   std::optional<PlanStore> deferred_store;

@@ -292,7 +292,6 @@ NodeId PlanBuilder::add_aggregation(GroupId group, bool is_reduce, const StoreDe
     }
   }
   const NodeId node = add_node({parent}, std::move(node_name), std::move(factory));
-  plan_->nodes[node].is_table = true;
   add_store(node, name, store, generated);
   return node;
 }
@@ -307,13 +306,17 @@ NodeId PlanBuilder::add_table_source(SourceDeclaration source, const StoreDeclar
       store_name(store, source.topics.empty() ? "" : source.topics.front() + "-");
   const NodeId parent = add_source(std::move(source));
   const NodeId node = add_node({parent}, next_name("KTABLE-SOURCE-"), std::move(factory));
-  plan_->nodes[node].is_table = true;
+  keep_table(node, name, store);
+  return node;
+}
+
+// Kept in a store if it was given a name, else only if something asks for old values.
+void PlanBuilder::keep_table(NodeId node, const std::string& name, const StoreDeclaration& store) {
   if (store.name.empty()) {
     plan_->nodes[node].deferred_store = PlanStore{name, store.key, store.value};
   } else {
     add_store(node, name, store, false);
   }
-  return node;
 }
 
 NodeId PlanBuilder::add_to_table(NodeId parent, bool key_changed, const StoreDeclaration& store,
@@ -328,12 +331,7 @@ NodeId PlanBuilder::add_to_table(NodeId parent, bool key_changed, const StoreDec
     parent = add_repartition_nodes(by_store ? name : node_name, !by_store, 0, parent, repartition);
   }
   const NodeId node = add_node({parent}, std::move(node_name), std::move(factory));
-  plan_->nodes[node].is_table = true;
-  if (store.name.empty()) {
-    plan_->nodes[node].deferred_store = PlanStore{name, store.key, store.value};
-  } else {
-    add_store(node, name, store, false);
-  }
+  keep_table(node, name, store);
   return node;
 }
 
@@ -341,7 +339,6 @@ NodeId PlanBuilder::add_table_processor(std::string_view prefix, NodeId parent,
                                         const StoreDeclaration& store, FactoryPtr factory) {
   WEIR_ASSERT(!built_);
   const NodeId node = add_node({parent}, next_name(prefix), std::move(factory));
-  plan_->nodes[node].is_table = true;
   if (!store.name.empty()) {
     add_store(node, std::string(store.name), store, false);
   }
@@ -412,7 +409,6 @@ NodeId PlanBuilder::add_table_aggregation(GroupId group, bool is_reduce,
     }
   }
   const NodeId node = add_node({parent}, std::move(node_name), std::move(factory));
-  plan_->nodes[node].is_table = true;
   add_store(node, name, store, generated);
   return node;
 }

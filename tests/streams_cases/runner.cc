@@ -74,7 +74,8 @@ Json line_of(const testing::RawTestRecord& record, Json key, Json value) {
   return line;
 }
 
-// Kafka writes a changelog while it processes, we do at the commit: between topics there is no order.
+// Kafka writes a changelog while it processes, we do at the commit: between topics there is no
+// order.
 Json by_topic(Json records) {
   std::stable_sort(records.begin(), records.end(),
                    [](const Json& a, const Json& b) { return a.at(0) < b.at(0); });

@@ -41,8 +41,8 @@
 namespace weir {
 
 namespace internal {
-template <class, class, class>
-class FixedKeyProcessorNode;
+template <class, class, class, class>
+class ProcessorNode;
 }
 
 // A record of its own: changing it changes nobody else's. A plain K never sees a null key, nor a
@@ -72,8 +72,8 @@ class FixedKeyRecord {
  private:
   template <class, class>
   friend class FixedKeyRecord;
-  template <class, class, class>
-  friend class internal::FixedKeyProcessorNode;
+  template <class, class, class, class>
+  friend class internal::ProcessorNode;
   FixedKeyRecord(const K& its_key, V its_value, Timestamp its_timestamp, Headers its_headers)
       : value(std::move(its_value)),
         timestamp(its_timestamp),
@@ -181,6 +181,7 @@ class FixedKeyProcessorContext final : public ProcessorContextBase {
 template <class K, class V, class KOut = K, class VOut = V>
 class Processor {
  public:
+  using Input = Record<K, V>;
   using KeyOut = KOut;
   using ValueOut = VOut;
   using Context = ProcessorContext<KOut, VOut>;
@@ -197,6 +198,7 @@ class Processor {
 template <class K, class V, class VOut = V>
 class FixedKeyProcessor {
  public:
+  using Input = FixedKeyRecord<K, V>;
   using ValueOut = VOut;
   using Context = FixedKeyProcessorContext<K, VOut>;
 
@@ -224,11 +226,11 @@ concept FixedKeyProcessorSupplier = requires(const F& supply) {
                              FixedKeyProcessor<K, V, typename SuppliedProcessor<F>::ValueOut>>;
 };
 
-template <class K, class V, class KOut, class VOut>
-class ProcessorNode : public EmittingNode<KOut, VOut>, public Receiver<K, V> {
+// Made: a Processor or a FixedKeyProcessor.
+template <class K, class V, class KOut, class Made>
+class ProcessorNode : public EmittingNode<KOut, typename Made::ValueOut>, public Receiver<K, V> {
  public:
-  ProcessorNode(const NodeSlot& slot, Wiring& wiring,
-                std::unique_ptr<Processor<K, V, KOut, VOut>> processor)
+  ProcessorNode(const NodeSlot& slot, Wiring& wiring, std::unique_ptr<Made> processor)
       : core_(slot, wiring), context_(core_, this->emitter_), processor_(std::move(processor)) {}
 
   bool init() override {
@@ -243,43 +245,14 @@ class ProcessorNode : public EmittingNode<KOut, VOut>, public Receiver<K, V> {
     }
     core_.run(flow, [&] {
       processor_->process(
-          Record<K, V>{*key, value, flow.record.timestamp, Headers(flow.record.headers)});
+          typename Made::Input{*key, value, flow.record.timestamp, Headers(flow.record.headers)});
     });
   }
 
  private:
   ProcessorCore core_;
-  ProcessorContext<KOut, VOut> context_;
-  std::unique_ptr<Processor<K, V, KOut, VOut>> processor_;
-};
-
-template <class K, class V, class VOut>
-class FixedKeyProcessorNode : public EmittingNode<K, VOut>, public Receiver<K, V> {
- public:
-  FixedKeyProcessorNode(const NodeSlot& slot, Wiring& wiring,
-                        std::unique_ptr<FixedKeyProcessor<K, V, VOut>> processor)
-      : core_(slot, wiring), context_(core_, this->emitter_), processor_(std::move(processor)) {}
-
-  bool init() override {
-    core_.run_init([&] { processor_->init(context_); });
-    return true;
-  }
-
-  void receive(const K* key, const V& value, Flow& flow) override {
-    if (key == nullptr) {
-      core_.site().task.drop(DropReason::kNullKey, flow);
-      return;
-    }
-    core_.run(flow, [&] {
-      processor_->process(
-          FixedKeyRecord<K, V>(*key, value, flow.record.timestamp, Headers(flow.record.headers)));
-    });
-  }
-
- private:
-  ProcessorCore core_;
-  FixedKeyProcessorContext<K, VOut> context_;
-  std::unique_ptr<FixedKeyProcessor<K, V, VOut>> processor_;
+  typename Made::Context context_;
+  std::unique_ptr<Made> processor_;
 };
 
 template <class NodeType, class K, class V, class F>

@@ -257,7 +257,8 @@ class Stream {
     requires internal::ProcessorSupplier<F, K, V>
   auto process(F supply, Stores... stores) const {
     using Made = internal::SuppliedProcessor<F>;
-    using Node = internal::ProcessorNode<K, V, typename Made::KeyOut, typename Made::ValueOut>;
+    using Base = Processor<K, V, typename Made::KeyOut, typename Made::ValueOut>;
+    using Node = internal::ProcessorNode<K, V, typename Made::KeyOut, Base>;
     return Stream<typename Made::KeyOut, typename Made::ValueOut>(
         add_processor<Node>("KSTREAM-PROCESSOR-", std::move(supply), stores...), true);
   }
@@ -266,7 +267,8 @@ class Stream {
     requires internal::FixedKeyProcessorSupplier<F, K, V>
   auto process_values(F supply, Stores... stores) const {
     using Made = internal::SuppliedProcessor<F>;
-    using Node = internal::FixedKeyProcessorNode<K, V, typename Made::ValueOut>;
+    using Base = FixedKeyProcessor<K, V, typename Made::ValueOut>;
+    using Node = internal::ProcessorNode<K, V, K, Base>;
     return Stream<K, typename Made::ValueOut>(
         add_processor<Node>("KSTREAM-PROCESSVALUES-", std::move(supply), stores...), key_changed_);
   }

@@ -116,6 +116,7 @@ class PlanBuilder {
   std::string store_name(const StoreDeclaration& store, std::string_view prefix);
   void add_store(NodeId node, const std::string& name, const StoreDeclaration& store,
                  bool generated);
+  void keep_table(NodeId node, const std::string& name, const StoreDeclaration& store);
   enum class Materialize { kIfNeeded, kNever };
   // False: they would need a store, which is kNever.
   bool request_old_values(NodeId node, Materialize materialize);
