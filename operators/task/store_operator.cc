@@ -52,11 +52,12 @@ bool StoreOperator::check(const RecordView& record, const Flow& flow) {
     if (!site_.guard(flow, [&] { checked = read(bytes.view()); }, ErrorStage::kDeserialization)) {
       return false;
     }
-    if (!checked.ok()) {
-      site_.task.reject(ErrorStage::kDeserialization, std::move(checked).error().with_context(what),
-                        flow);
+    if (checked.ok()) {
+      return true;
     }
-    return checked.ok();
+    site_.task.reject(ErrorStage::kDeserialization, std::move(checked).error().with_context(what),
+                      flow);
+    return false;
   };
   return holds(checks_.key, record.key, "key") && holds(checks_.value, record.value, "value");
 }

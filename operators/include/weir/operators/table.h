@@ -96,9 +96,9 @@ class Table {
   }
 
  private:
-  template <bool kKeep, class F>
+  template <bool Keep, class F>
   Table<K, std::optional<Value>> add_filter(F function, std::string_view store) const {
-    using Node = internal::TableFilterNode<K, Value, F, kKeep>;
+    using Node = internal::TableFilterNode<K, Value, F, Keep>;
     using Factory = internal::TableFunctionFactory<Node, K, Value, Value, F>;
     return Table<K, std::optional<Value>>(
         {handle_.plan,

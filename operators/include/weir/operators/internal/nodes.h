@@ -93,10 +93,11 @@ class SourceNode final : public EmittingNode<K, V>, public SourceEntry {
     if (!site_.guard(flow, [&] { done = decode_to(bytes, out); }, ErrorStage::kDeserialization)) {
       return false;
     }
-    if (!done.ok()) {
-      task_.reject(ErrorStage::kDeserialization, std::move(done).error().with_context(what), flow);
+    if (done.ok()) {
+      return true;
     }
-    return done.ok();
+    task_.reject(ErrorStage::kDeserialization, std::move(done).error().with_context(what), flow);
+    return false;
   }
 
   NodeSite site_;
@@ -166,14 +167,13 @@ class FunctionNode : public EmittingNode<KOut, VOut>, public Receiver<K, V> {
   F function_;
 };
 
-template <class K, class V, class F, bool kKeep>
-class FilterNode final : public FunctionNode<FilterNode<K, V, F, kKeep>, K, V, K, V, F> {
+template <class K, class V, class F, bool Keep>
+class FilterNode final : public FunctionNode<FilterNode<K, V, F, Keep>, K, V, K, V, F> {
  public:
-  using FunctionNode<FilterNode<K, V, F, kKeep>, K, V, K, V, F>::FunctionNode;
+  using FunctionNode<FilterNode<K, V, F, Keep>, K, V, K, V, F>::FunctionNode;
 
- public:
   void apply(const K* key, const V& value, Flow& flow) {
-    if (static_cast<bool>(this->call_function(key, value, flow)) == kKeep) {
+    if (static_cast<bool>(this->call_function(key, value, flow)) == Keep) {
       this->emitter_.forward(key, value, flow);
     }
   }
@@ -184,7 +184,6 @@ class PeekNode final : public FunctionNode<PeekNode<K, V, F>, K, V, K, V, F> {
  public:
   using FunctionNode<PeekNode<K, V, F>, K, V, K, V, F>::FunctionNode;
 
- public:
   void apply(const K* key, const V& value, Flow& flow) {
     this->call_function(key, value, flow);
     this->emitter_.forward(key, value, flow);
@@ -197,7 +196,6 @@ class MapValuesNode final
  public:
   using FunctionNode<MapValuesNode<K, V, F>, K, V, K, Owned<ResultOf<F, K, V>>, F>::FunctionNode;
 
- public:
   void apply(const K* key, const V& value, Flow& flow) {
     const Owned<ResultOf<F, K, V>> result(this->call_function(key, value, flow));
     this->emitter_.forward(key, result, flow);
@@ -218,7 +216,6 @@ class MapNode final
  public:
   using FunctionNode<MapNode<K, V, F>, K, V, KeyOut, ValueOut, F>::FunctionNode;
 
- public:
   void apply(const K* key, const V& value, Flow& flow) {
     auto result = this->call_function(key, value, flow);
     const KeyOut new_key(std::move(result.first));
@@ -241,7 +238,6 @@ class FlatMapValuesNode final
  public:
   using FunctionNode<FlatMapValuesNode<K, V, F>, K, V, K, RangeElement<F, K, V>, F>::FunctionNode;
 
- public:
   void apply(const K* key, const V& value, Flow& flow) {
     auto&& range = this->call_function(key, value, flow);
     for (auto&& element : range) {
@@ -260,7 +256,6 @@ class FlatMapNode final : public FunctionNode<FlatMapNode<K, V, F>, K, V, FlatMa
  public:
   using FunctionNode<FlatMapNode<K, V, F>, K, V, KeyOut, ValueOut, F>::FunctionNode;
 
- public:
   void apply(const K* key, const V& value, Flow& flow) {
     auto&& range = this->call_function(key, value, flow);
     const NewKeyScope scope(flow);
@@ -281,7 +276,6 @@ class SelectKeyNode final
  public:
   using FunctionNode<SelectKeyNode<K, V, F>, K, V, Owned<ResultOf<F, K, V>>, V, F>::FunctionNode;
 
- public:
   void apply(const K* key, const V& value, Flow& flow) {
     const Owned<ResultOf<F, K, V>> new_key(this->call_function(key, value, flow));
     const NewKeyScope scope(flow);
@@ -295,7 +289,6 @@ class ForEachNode final : public FunctionNode<ForEachNode<K, V, F>, K, V, K, V, 
  public:
   using FunctionNode<ForEachNode<K, V, F>, K, V, K, V, F>::FunctionNode;
 
- public:
   void apply(const K* key, const V& value, Flow& flow) { this->call_function(key, value, flow); }
 };
 

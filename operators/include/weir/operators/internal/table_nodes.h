@@ -178,8 +178,8 @@ class TableFunctionNode : public EmittingNode<K, Change<R>>, public Receiver<K, 
   bool skips_empty_;
 };
 
-template <class K, class V, class F, bool kKeep>
-class TableFilterNode final : public TableFunctionNode<TableFilterNode<K, V, F, kKeep>, K, V, V> {
+template <class K, class V, class F, bool Keep>
+class TableFilterNode final : public TableFunctionNode<TableFilterNode<K, V, F, Keep>, K, V, V> {
  public:
   static constexpr bool kSkipsEmpty = true;
   TableFilterNode(const NodeSite& site, bool sends_old_values, const F& function)
@@ -187,7 +187,7 @@ class TableFilterNode final : public TableFunctionNode<TableFilterNode<K, V, F, 
         function_(function) {}
 
   std::optional<V> compute_value(const K* key, const V& value, const Flow& flow) {
-    return static_cast<bool>(call(function_, key, value, flow.record)) == kKeep
+    return static_cast<bool>(call(function_, key, value, flow.record)) == Keep
                ? std::optional<V>(value)
                : std::nullopt;
   }
