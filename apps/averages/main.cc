@@ -57,13 +57,14 @@ int run(int argc, char** argv) {
     return code;
   }
   quotes.quiet = options.common.quiet;
-  cli::StreamProgram program{
-      .name = kProgram,
-      .topology = average_prices(options.input, options.output),
-      .input_config = kQuotesConfig,
-      .output_config = kAveragesConfig,
-      .open_feeder = {},
-      .open_table = [&options](Backend& log) { return AverageTable::open(log, options.output); }};
+  cli::StreamProgram program{.name = kProgram,
+                             .topology = average_prices(options.input, options.output),
+                             .input_config = kQuotesConfig,
+                             .output_config = kAveragesConfig,
+                             .open_feeder = {},
+                             .open_table = [&options](Backend& log) {
+                               return AverageTable::open<AverageTable>(log, options.output);
+                             }};
   if (!quotes.path.empty()) {
     program.open_feeder = [&quotes](log::EmbeddedLog& log) {
       return QuoteFeeder::open(log.admin(), quotes);

@@ -30,13 +30,14 @@ int run(int argc, char** argv) {
   if (!cli::parse(app, argc, argv, options.common, &code)) {
     return code;
   }
-  cli::StreamProgram program{
-      .name = kProgram,
-      .topology = count_words(options.input, options.output),
-      .input_config = {},
-      .output_config = {},
-      .open_feeder = {},
-      .open_table = [&options](Backend& log) { return WordTable::open(log, options.output); }};
+  cli::StreamProgram program{.name = kProgram,
+                             .topology = count_words(options.input, options.output),
+                             .input_config = {},
+                             .output_config = {},
+                             .open_feeder = {},
+                             .open_table = [&options](Backend& log) {
+                               return WordTable::open<WordTable>(log, options.output);
+                             }};
   if (!text.empty()) {
     program.open_feeder = [&text](log::EmbeddedLog&) { return TextFeeder::open(text); };
   }
