@@ -48,16 +48,7 @@ bool StoreOperator::check(const RecordView& record, const Flow& flow) {
     if (read == nullptr || bytes.is_null()) {
       return true;
     }
-    Status checked;
-    if (!site_.guard(flow, [&] { checked = read(bytes.view()); }, ErrorStage::kDeserialization)) {
-      return false;
-    }
-    if (checked.ok()) {
-      return true;
-    }
-    site_.task.reject(ErrorStage::kDeserialization, std::move(checked).error().with_context(what),
-                      flow);
-    return false;
+    return site_.read(flow, what, [&] { return read(bytes.view()); });
   };
   return holds(checks_.key, record.key, "key") && holds(checks_.value, record.value, "value");
 }

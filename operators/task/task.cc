@@ -46,29 +46,27 @@ class Task::Builder final : public Wiring {
   std::vector<EmitterBase*> emitters_;
 };
 
-namespace {
-
-// The only places where a user's exception can arrive: what it said, or nothing.
+// The only place where a user's exception arrives that no node answered for. False: one did, and
+// the task has failed.
 template <class F>
-std::optional<std::string> catch_thrown(F&& function) {
+bool Task::run_users_code(F&& function) {
+  std::string what = "something that is no std::exception";
   try {
     function();
+    return true;
   } catch (const std::exception& exception) {
-    return exception.what();
+    what = exception.what();
   } catch (...) {
-    return "something that is no std::exception";
   }
-  return std::nullopt;
+  if (!context_.failed()) {
+    context_.fail(
+        Error(Errc::kHandlerThrew,
+              fmt::format("a function of the topology threw: {}; nothing of it was committed, "
+                          "correct the function or the record and start the application again",
+                          what)));
+  }
+  return false;
 }
-
-Error handler_threw(const std::string& what) {
-  return {Errc::kHandlerThrew,
-          fmt::format("a function of the topology threw: {}; nothing of it was committed, correct "
-                      "the function or the record and start the application again",
-                      what)};
-}
-
-}  // namespace
 
 Task::Task(TaskParts parts) : parts_(std::move(parts)), task_id_(parts_.id.to_string()) {}
 
@@ -106,24 +104,18 @@ Status Task::build() {
   for (std::unique_ptr<TaskStore>& store : parts_.stores) {
     store->cache = std::make_unique<StoreCache>(*store->store, context_, *parts_.cache_budget);
   }
-  if (const std::optional<std::string> thrown = catch_thrown([&] { make_nodes(); });
-      thrown.has_value() && !context_.failed()) {
-    context_.fail(handler_threw(*thrown));
-  }
+  run_users_code([&] { make_nodes(); });
   return context_.status();
 }
 
 Status Task::init() {
-  const std::optional<std::string> thrown = catch_thrown([&] {
+  run_users_code([&] {
     for (const std::unique_ptr<Node>& node : nodes_) {
       if (!context_.failed() && node->init()) {
         has_work_ = true;
       }
     }
   });
-  if (thrown.has_value() && !context_.failed()) {
-    context_.fail(handler_threw(*thrown));
-  }
   if (context_.failed()) {
     return Error(context_.status().error())
         .with_context(fmt::format("task {} in init() of a processor", task_id_));
@@ -194,12 +186,9 @@ Result<std::size_t> Task::process_run(const PartitionGroup::Run& run) {
   flow.record.stream_time = fifos_.stream_time();
   std::size_t progress = 0;
   context_.begin_run();
-  const std::optional<std::string> thrown =
-      catch_thrown([&] { input_entries_[run.partition]->consume(run.records, flow, progress); });
-  if (thrown.has_value()) {
-    if (!context_.failed()) {
-      context_.fail(handler_threw(*thrown));
-    }
+  const bool returned =
+      run_users_code([&] { input_entries_[run.partition]->consume(run.records, flow, progress); });
+  if (!returned) {
     return stop_at(run, progress);
   }
   if (context_.failed()) {
@@ -250,14 +239,11 @@ std::size_t Task::records_until_punctuation(std::span<const RecordView> records)
 }
 
 Status Task::punctuate(PunctuationQueue& queue, Timestamp now) {
-  const std::optional<std::string> thrown = catch_thrown([&] {
+  run_users_code([&] {
     if (queue.punctuate(now)) {
       has_work_ = true;
     }
   });
-  if (thrown.has_value() && !context_.failed()) {
-    context_.fail(handler_threw(*thrown));
-  }
   if (context_.failed()) {
     return Error(context_.status().error())
         .with_context(fmt::format("task {} in a punctuator at {}", task_id_, now));
@@ -310,14 +296,11 @@ Status Task::flush_sinks() {
 Status Task::flush_results() {
   // Nodes were made parents first, so a store's results reach the stores behind it in time. The
   // plan lists stores in the order of their nodes.
-  const std::optional<std::string> thrown = catch_thrown([&] {
+  run_users_code([&] {
     for (const std::unique_ptr<TaskStore>& store : parts_.stores) {
       store->cache->flush(fifos_.stream_time());
     }
   });
-  if (thrown.has_value() && !context_.failed()) {
-    context_.fail(handler_threw(*thrown));
-  }
   if (context_.failed()) {
     return Error(context_.status().error())
         .with_context(fmt::format("task {} while results left its stores", parts_.id.to_string()));

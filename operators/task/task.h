@@ -115,6 +115,8 @@ class Task final : private ProcessorHost {
   Status build();
   Result<std::unique_ptr<SinkBuffer>> make_sink(const std::string& topic_on_log);
   void make_nodes();
+  template <class F>
+  bool run_users_code(F&& function);
 
   // ProcessorHost
   std::uint64_t schedule(PunctuationType type, std::int64_t interval_ms,

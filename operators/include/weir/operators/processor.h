@@ -261,9 +261,7 @@ class ProcessorFactory final : public NodeFactory {
   explicit ProcessorFactory(F supply) : supply_(std::move(supply)) {}
   std::unique_ptr<Node> make(const NodeSlot& slot, Wiring& wiring) const override {
     auto node = std::make_unique<NodeType>(slot, wiring, supply_());
-    attach<K, V>(slot, wiring, *node);
-    wiring.set_emitter(slot.id, node->emitter());
-    return node;
+    return wire<K, V>(slot, wiring, std::move(node));
   }
 
  private:

@@ -62,6 +62,19 @@ class AggregateNode : public TableNode<PlainOf<K>, PlainOf<R>, Core>, public Rec
       this->update_typed(*key, &value, flow);
     }
   }
+
+ protected:
+  // Null: it cannot be read and the task has failed. Valid until the next call.
+  const PlainOf<V>* value_of(const StoreOperator::Input& input) {
+    if (input.typed != nullptr) {
+      return static_cast<const PlainOf<V>*>(input.typed);
+    }
+    return decode_own<PlainOf<V>>(input.value, value_, this->site_.task, "value") ? &*value_
+                                                                                  : nullptr;
+  }
+
+ private:
+  std::optional<PlainOf<V>> value_;
 };
 
 template <class K, class V>
@@ -80,12 +93,9 @@ class ReduceNode final : public AggregateNode<CombineCore, K, V, ReducedTo<F, Pl
  protected:
   Step combine(NullableBytes stored, const StoreOperator::Input& input, const Flow& /*flow*/,
                std::string& out) override {
-    const Value* value = static_cast<const Value*>(input.typed);
+    const Value* value = this->value_of(input);
     if (value == nullptr) {
-      if (!decode_own<Value>(input.value, value_, this->site_.task, "value")) {
-        return Step::kFailed;
-      }
-      value = &*value_;
+      return Step::kFailed;
     }
     if (stored.is_null()) {
       append_bytes(*value, out);
@@ -100,7 +110,6 @@ class ReduceNode final : public AggregateNode<CombineCore, K, V, ReducedTo<F, Pl
 
  private:
   F function_;
-  std::optional<Value> value_;
   std::optional<Value> stored_;
 };
 
@@ -121,12 +130,9 @@ class AggregateByNode final
   Step combine(NullableBytes stored, const StoreOperator::Input& input, const Flow& /*flow*/,
                std::string& out) override {
     TaskContext& task = this->site_.task;
-    const Value* value = static_cast<const Value*>(input.typed);
+    const Value* value = this->value_of(input);
     if (value == nullptr) {
-      if (!decode_own<Value>(input.value, value_, task, "value")) {
-        return Step::kFailed;
-      }
-      value = &*value_;
+      return Step::kFailed;
     }
     if constexpr (kAggregatorTakesKey<F, Key, Value, A>) {
       if (!decode_own<Key>(input.key, key_, task, "key")) {
@@ -148,7 +154,6 @@ class AggregateByNode final
   Init init_;
   F function_;
   std::optional<Key> key_;
-  std::optional<Value> value_;
 };
 
 // A re-grouped table: the old half of a change is taken away, the new half added. K, V, A plain.

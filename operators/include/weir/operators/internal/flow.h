@@ -135,6 +135,21 @@ struct NodeSite {
       return false;
     }
   }
+
+  // Runs `read_bytes`, which turns bytes of the record into a value. False: they are none, or the
+  // serde threw; the record was rejected.
+  template <class Read>
+  bool read(const Flow& flow, const char* what, Read&& read_bytes) const {
+    Status done;
+    if (!guard(flow, [&] { done = read_bytes(); }, ErrorStage::kDeserialization)) {
+      return false;
+    }
+    if (done.ok()) {
+      return true;
+    }
+    task.reject(ErrorStage::kDeserialization, std::move(done).error().with_context(what), flow);
+    return false;
+  }
 };
 
 // Takes records of one type.
@@ -278,6 +293,15 @@ void attach(const NodeSlot& slot, Wiring& wiring, Receiver<K, V>& receiver,
   for (const NodeId parent : slot.parents) {
     typed_emitter<K, V>(wiring, parent).add(receiver, raw);
   }
+}
+
+// A node between others: behind its parents, and others behind it. K, V: what comes in.
+template <class K, class V, class NodeType>
+std::unique_ptr<Node> wire(const NodeSlot& slot, Wiring& wiring, std::unique_ptr<NodeType> node,
+                           RawReceiver* raw = nullptr) {
+  attach<K, V>(slot, wiring, *node, raw);
+  wiring.set_emitter(slot.id, node->emitter());
+  return node;
 }
 
 }  // namespace weir::internal

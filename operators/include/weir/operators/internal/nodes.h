@@ -56,7 +56,7 @@ bool decode_own(NullableBytes bytes, std::optional<T>& out, TaskContext& task, c
 template <class K, class V>
 class SourceNode final : public EmittingNode<K, V>, public SourceEntry {
  public:
-  explicit SourceNode(const NodeSite& site) : site_(site), task_(site.task) {}
+  explicit SourceNode(const NodeSite& site) : site_(site) {}
 
   void consume(std::span<const RecordView> records, Flow& flow, std::size_t& progress) override {
     if (RawReceiver* raw = this->emitter_.raw(); raw != nullptr) {
@@ -64,7 +64,7 @@ class SourceNode final : public EmittingNode<K, V>, public SourceEntry {
       return;
     }
     flow.has_key_bytes = true;
-    for (progress = 0; progress < records.size() && !task_.stops_run(); ++progress) {
+    for (progress = 0; progress < records.size() && !site_.task.stops_run(); ++progress) {
       consume_one(records[progress], flow);
     }
   }
@@ -81,7 +81,7 @@ class SourceNode final : public EmittingNode<K, V>, public SourceEntry {
       return;
     }
     if (!has_value) {
-      task_.drop(DropReason::kNullValue, flow);
+      site_.task.drop(DropReason::kNullValue, flow);
       return;
     }
     this->emitter_.forward(has_key ? &*key_ : nullptr, *value_, flow);
@@ -89,19 +89,10 @@ class SourceNode final : public EmittingNode<K, V>, public SourceEntry {
 
   template <class T>
   bool read(NullableBytes bytes, std::optional<T>& out, const char* what, const Flow& flow) {
-    Status done;
-    if (!site_.guard(flow, [&] { done = decode_to(bytes, out); }, ErrorStage::kDeserialization)) {
-      return false;
-    }
-    if (done.ok()) {
-      return true;
-    }
-    task_.reject(ErrorStage::kDeserialization, std::move(done).error().with_context(what), flow);
-    return false;
+    return site_.read(flow, what, [&] { return decode_to(bytes, out); });
   }
 
   NodeSite site_;
-  TaskContext& task_;
   std::optional<K> key_;  // reused, so that long strings keep their buffers
   std::optional<V> value_;
 };
@@ -292,10 +283,11 @@ class ForEachNode final : public FunctionNode<ForEachNode<K, V, F>, K, V, K, V, 
   void apply(const K* key, const V& value, Flow& flow) { this->call_function(key, value, flow); }
 };
 
-// Where several streams meet.
+// Where several streams meet, and the ends of a split.
 template <class K, class V>
 class MergeNode final : public EmittingNode<K, V>, public Receiver<K, V> {
  public:
+  explicit MergeNode(const NodeSite& /*site*/) {}
   void receive(const K* key, const V& value, Flow& flow) override {
     this->emitter_.forward(key, value, flow);
   }
@@ -306,7 +298,7 @@ class MergeNode final : public EmittingNode<K, V>, public Receiver<K, V> {
 template <class K, class V>
 using BranchPredicate = std::function<bool(const K* key, const V& value, const Flow& flow)>;
 
-// What a split has so far.
+// What a split has: complete when the plan is built, and shared with its builder until then.
 template <class K, class V>
 struct Branches {
   std::vector<BranchPredicate<K, V>> predicates;
@@ -316,8 +308,8 @@ struct Branches {
 template <class K, class V>
 class BranchNode final : public EmittingNode<K, V>, public Receiver<K, V> {
  public:
-  BranchNode(const NodeSite& site, std::vector<BranchPredicate<K, V>> predicates)
-      : site_(site), predicates_(std::move(predicates)) {}
+  BranchNode(const NodeSite& site, const std::shared_ptr<const Branches<K, V>>& branches)
+      : site_(site), predicates_(branches->predicates) {}
 
   void receive(const K* key, const V& value, Flow& flow) override {
     site_.guard(flow, [&] {
@@ -338,16 +330,18 @@ class BranchNode final : public EmittingNode<K, V>, public Receiver<K, V> {
 
 // ---- factories -------------------------------------------------------------------------------
 
-template <class K, class V>
-class SourceFactory final : public NodeFactory {
+template <class NodeType>
+class SourceNodeFactory final : public NodeFactory {
  public:
   std::unique_ptr<Node> make(const NodeSlot& slot, Wiring& wiring) const override {
-    auto node = std::make_unique<SourceNode<K, V>>(NodeSite{wiring.task(), slot.name});
+    auto node = std::make_unique<NodeType>(NodeSite{wiring.task(), slot.name});
     wiring.set_emitter(slot.id, node->emitter());
     wiring.set_source(slot.id, *node);
     return node;
   }
 };
+template <class K, class V>
+using SourceFactory = SourceNodeFactory<SourceNode<K, V>>;
 
 // A node that only exists in the plan: the filter of a repartition, which its sink does.
 class PassFactory final : public NodeFactory {
@@ -355,18 +349,6 @@ class PassFactory final : public NodeFactory {
   std::unique_ptr<Node> make(const NodeSlot& slot, Wiring& wiring) const override {
     wiring.set_emitter(slot.id, wiring.emitter(slot.parents.front()));
     return nullptr;
-  }
-};
-
-// Merges, and the ends of a branch.
-template <class K, class V>
-class MergeFactory final : public NodeFactory {
- public:
-  std::unique_ptr<Node> make(const NodeSlot& slot, Wiring& wiring) const override {
-    auto node = std::make_unique<MergeNode<K, V>>();
-    attach<K, V>(slot, wiring, *node);
-    wiring.set_emitter(slot.id, node->emitter());
-    return node;
   }
 };
 
@@ -381,32 +363,17 @@ class FunctionFactory final : public NodeFactory {
           return std::make_unique<NodeType>(NodeSite{wiring.task(), slot.name}, arguments...);
         },
         arguments_);
-    attach<K, V>(slot, wiring, *node);
-    wiring.set_emitter(slot.id, node->emitter());
-    return node;
+    return wire<K, V>(slot, wiring, std::move(node));
   }
 
  private:
   std::tuple<Arguments...> arguments_;
 };
 
-// The branches' predicates are complete when the plan is built, so they are shared with the
-// builder.
 template <class K, class V>
-class BranchFactory final : public NodeFactory {
- public:
-  explicit BranchFactory(std::shared_ptr<const Branches<K, V>> branches)
-      : branches_(std::move(branches)) {}
-  std::unique_ptr<Node> make(const NodeSlot& slot, Wiring& wiring) const override {
-    auto node = std::make_unique<BranchNode<K, V>>(NodeSite{wiring.task(), slot.name},
-                                                   branches_->predicates);
-    attach<K, V>(slot, wiring, *node);
-    wiring.set_emitter(slot.id, node->emitter());
-    return node;
-  }
-
- private:
-  std::shared_ptr<const Branches<K, V>> branches_;
-};
+using MergeFactory = FunctionFactory<MergeNode<K, V>, K, V>;
+template <class K, class V>
+using BranchFactory =
+    FunctionFactory<BranchNode<K, V>, K, V, std::shared_ptr<const Branches<K, V>>>;
 
 }  // namespace weir::internal

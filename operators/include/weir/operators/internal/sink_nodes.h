@@ -12,7 +12,7 @@
 
 namespace weir::internal {
 
-// Serialises key and value; false when a serde threw and the record was rejected.
+// Serialises key and value. A record whose serde throws is rejected and leaves nothing behind.
 template <class K, class WriteValue>
 void write_record(const NodeSite& site, SinkBuffer& buffer, const K* key, Flow& flow,
                   WriteValue&& write_value) {

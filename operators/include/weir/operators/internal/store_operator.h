@@ -157,9 +157,8 @@ class StoreNodeFactory final : public NodeFactory {
                                             slot.sends_old_values, arguments...);
         },
         arguments_);
-    attach<K, V>(slot, wiring, *node, node->raw_receiver());
-    wiring.set_emitter(slot.id, node->emitter());
-    return node;
+    RawReceiver* raw = node->raw_receiver();
+    return wire<K, V>(slot, wiring, std::move(node), raw);
   }
 
  private:

@@ -119,16 +119,12 @@ class TableInputFactory final : public NodeFactory {
   std::unique_ptr<Node> make(const NodeSlot& slot, Wiring& wiring) const override {
     const NodeSite site{wiring.task(), slot.name};
     if (slot.stores.empty()) {
-      auto node = std::make_unique<TablePassNode<InK, InV>>(site);
-      attach<InK, InV>(slot, wiring, *node);
-      wiring.set_emitter(slot.id, node->emitter());
-      return node;
+      return wire<InK, InV>(slot, wiring, std::make_unique<TablePassNode<InK, InV>>(site));
     }
     auto node = std::make_unique<TableSourceStoreNode<InK, InV>>(
         site, wiring.store(slot.stores.front()), slot.sends_old_values);
-    attach<InK, InV>(slot, wiring, *node, node->raw_receiver());
-    wiring.set_emitter(slot.id, node->emitter());
-    return node;
+    RawReceiver* raw = node->raw_receiver();
+    return wire<InK, InV>(slot, wiring, std::move(node), raw);
   }
 };
 
@@ -247,10 +243,8 @@ class TableFunctionFactory final : public NodeFactory {
         return node;
       }
     }
-    auto node = std::make_unique<NodeType>(site, slot.sends_old_values, function_);
-    attach<K, Change<V>>(slot, wiring, *node);
-    wiring.set_emitter(slot.id, node->emitter());
-    return node;
+    return wire<K, Change<V>>(slot, wiring,
+                              std::make_unique<NodeType>(site, slot.sends_old_values, function_));
   }
 
  private:
@@ -368,25 +362,18 @@ class ChangeSinkNode final : public Node, public Receiver<K, Change<V>> {
 template <class K, class V>
 class ChangeSourceNode final : public EmittingNode<K, Change<V>>, public SourceEntry {
  public:
-  explicit ChangeSourceNode(const NodeSite& site) : site_(site), task_(site.task) {}
+  explicit ChangeSourceNode(const NodeSite& site) : site_(site) {}
 
   void consume(std::span<const RecordView> records, Flow& flow, std::size_t& progress) override {
     flow.has_key_bytes = true;
-    for (progress = 0; progress < records.size() && !task_.stops_run(); ++progress) {
+    for (progress = 0; progress < records.size() && !site_.task.stops_run(); ++progress) {
       begin_record(records[progress], flow);
       flow.key_bytes = records[progress].key;
       std::optional<K> key;
       Change<V> change;
-      Status read;
-      const auto parse_record = [&] { read = parse(records[progress], key, change); };
-      if (!site_.guard(flow, parse_record, ErrorStage::kDeserialization)) {
-        continue;
+      if (site_.read(flow, "change", [&] { return parse(records[progress], key, change); })) {
+        this->emitter_.forward(&*key, change, flow);
       }
-      if (!read.ok()) {
-        task_.reject(ErrorStage::kDeserialization, std::move(read).error(), flow);
-        continue;
-      }
-      this->emitter_.forward(&*key, change, flow);
     }
   }
 
@@ -407,7 +394,6 @@ class ChangeSourceNode final : public EmittingNode<K, Change<V>>, public SourceE
   }
 
   NodeSite site_;
-  TaskContext& task_;
 };
 
 template <class K, class V>
@@ -426,14 +412,6 @@ class ChangeSinkFactory final : public NodeFactory {
 };
 
 template <class K, class V>
-class ChangeSourceFactory final : public NodeFactory {
- public:
-  std::unique_ptr<Node> make(const NodeSlot& slot, Wiring& wiring) const override {
-    auto node = std::make_unique<ChangeSourceNode<K, V>>(NodeSite{wiring.task(), slot.name});
-    wiring.set_emitter(slot.id, node->emitter());
-    wiring.set_source(slot.id, *node);
-    return node;
-  }
-};
+using ChangeSourceFactory = SourceNodeFactory<ChangeSourceNode<K, V>>;
 
 }  // namespace weir::internal
