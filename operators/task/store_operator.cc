@@ -72,7 +72,7 @@ void StoreOperator::receive_one(const RecordView& record, std::uint64_t hash, Fl
 
 [[gnu::always_inline]] inline void StoreOperator::update_entry(Entry* entry, const Input& input,
                                                                Flow& flow) {
-  const NullableBytes stored = store_.value(*entry);
+  const NullableBytes stored = state::KeyValueStore::value(*entry);
   NullableBytes old_value;
   if (cache_.wants_old_value() && !stored.is_null()) {
     old_value_.assign(stored.view());

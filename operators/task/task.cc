@@ -50,13 +50,14 @@ class Task::Builder final : public Wiring {
 // the task has failed.
 template <class F>
 bool Task::run_users_code(F&& function) {
-  std::string what = "something that is no std::exception";
+  std::string what;
   try {
     function();
     return true;
   } catch (const std::exception& exception) {
     what = exception.what();
   } catch (...) {
+    what = "something that is no std::exception";
   }
   if (!context_.failed()) {
     context_.fail(

@@ -68,8 +68,9 @@ class StoreOperator : public RawReceiver, public StoreCache::Emission {
   }
   // AGG-2: the later of record and stored value. A deleted entry's time does not count.
   Timestamp later(const Entry& entry, NullableBytes stored, const Flow& flow) const {
-    return stored.is_null() ? flow.record.timestamp
-                            : std::max(store_.timestamp(entry), flow.record.timestamp);
+    return stored.is_null()
+               ? flow.record.timestamp
+               : std::max(state::KeyValueStore::timestamp(entry), flow.record.timestamp);
   }
   void drop_null_key(const Flow& flow) { site_.task.drop(DropReason::kNullKey, flow); }
   void drop_null_value(const Flow& flow) { site_.task.drop(DropReason::kNullValue, flow); }
