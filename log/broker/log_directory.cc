@@ -35,6 +35,11 @@ LogDirectory::LogDirectory(const std::string& path, const LogDirectoryOptions& o
       rng_(options.seed) {}
 
 LogDirectory::~LogDirectory() {
+  abandon_all();
+  durability_.reset();  // it may ask for a checkpoint up to now
+}
+
+void LogDirectory::abandon_all() {
   const MutexLock change(change_mutex_);
   if (closed_) {
     return;
@@ -270,39 +275,48 @@ Status LogDirectory::refresh_partition(Partition& partition) {
   return partition.refresh(at.log_start, std::max(high, at.high_watermark));
 }
 
-Status LogDirectory::write_checkpoints() {
-  if (options_.read_only) {
-    return {};
-  }
-  OffsetCheckpoint recovery = recovery_points_;
-  OffsetCheckpoint high = high_watermarks_;
-  OffsetCheckpoint starts = log_starts_;
-  const auto add = [&](const TopicPartition& name, const Partition& partition) {
-    const PartitionOffsets at = partition.offsets();
-    recovery[name] = partition.recovery_point();
-    high[name] = at.high_watermark;
-    starts[name] = at.log_start;
-  };
+Status LogDirectory::write_offsets(const std::string& path, const OffsetCheckpoint& known,
+                                   Offset (*select)(const Partition&)) {
+  OffsetCheckpoint offsets = known;
   {
     const MutexLock lock(state_mutex_);
-    const auto gone = [this](const auto& entry) WEIR_NO_THREAD_SAFETY_ANALYSIS {
+    std::erase_if(offsets, [this](const auto& entry) WEIR_NO_THREAD_SAFETY_ANALYSIS {
       return entry.first.topic != kMetadataTopic && image_.find(entry.first.topic) == nullptr;
-    };
-    std::erase_if(recovery, gone);
-    std::erase_if(high, gone);
-    std::erase_if(starts, gone);
+    });
     for (const auto& [name, opened] : opened_) {
       if (opened.partition) {
-        add(name, *opened.partition);
+        offsets[name] = select(*opened.partition);
       }
     }
   }
   if (metadata_) {
-    add(metadata_->options().name, *metadata_);
+    offsets[metadata_->options().name] = select(*metadata_);
   }
-  WEIR_TRY(write_offset_checkpoint(files_, layout_.recovery_points, recovery));
-  WEIR_TRY(write_offset_checkpoint(files_, layout_.high_watermarks, high));
-  return write_offset_checkpoint(files_, layout_.log_starts, starts);
+  return write_offset_checkpoint(files_, path, offsets);
+}
+
+Status LogDirectory::write_recovery_points() {
+  const MutexLock writing(checkpoint_mutex_);
+  return write_offsets(layout_.recovery_points, recovery_points_,
+                       [](const Partition& partition) { return partition.recovery_point(); });
+}
+
+Status LogDirectory::write_checkpoints() {
+  WEIR_TRY(write_recovery_points());
+  const MutexLock writing(checkpoint_mutex_);
+  WEIR_TRY(write_offsets(layout_.high_watermarks, high_watermarks_, [](const Partition& partition) {
+    return partition.offsets().high_watermark;
+  }));
+  return write_offsets(layout_.log_starts, log_starts_,
+                       [](const Partition& partition) { return partition.offsets().log_start; });
+}
+
+Status LogDirectory::checkpoint() {
+  if (options_.read_only) {
+    return {};
+  }
+  WEIR_TRY(durability_->checkpoint());
+  return write_checkpoints();
 }
 
 Status LogDirectory::close() {

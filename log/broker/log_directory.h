@@ -2,6 +2,7 @@
 
 #include "log/broker/checkpoint_file.h"
 #include "log/coordinator/group_offsets.h"
+#include "log/durability/write_ahead_log.h"
 #include "log/metadata/metadata_image.h"
 #include "log/partition/partition.h"
 #include "log/partition/watermarks.h"
@@ -42,6 +43,9 @@ struct LogDirectoryOptions {
   bool read_only = false;
   std::size_t tail_cache_bytes = 4U << 20U;  // per partition
   std::int32_t offsets_partitions = 50;      // offsets.topic.num.partitions
+  WalOptions wal;
+  // Told, on any thread, when checkpoint() is due; null: it is run when there is no other way.
+  std::function<void()> checkpoint_due;
 };
 
 // One data directory: its topics (from the metadata log), their partitions, committed offsets.
@@ -97,8 +101,10 @@ class LogDirectory : private OffsetsTopic {
   Status refresh();
   Status refresh_partition(Partition& partition);
 
-  // Recovery points, high watermarks and log starts, so that a start after a crash scans less.
-  Status write_checkpoints();
+  // Flushes the files behind the write-ahead log and writes recovery points, high watermarks and
+  // log starts, so that a start after a crash has less to do. Errors: kNoSpace (try again), kIo
+  // (the directory takes no more appends).
+  Status checkpoint();
   // Syncs, writes checkpoints and the clean-shutdown marker, releases the lock. Idempotent.
   Status close();
 
@@ -111,10 +117,13 @@ class LogDirectory : private OffsetsTopic {
   };
 
   LogDirectory(const std::string& path, const LogDirectoryOptions& options);
+  void abandon_all();
   Status start();
   Status check_root();
   Status read_meta_properties();
   Status read_checkpoints();
+  Status open_wal();
+  void add_wal_tail(Partition::OpenOptions& options);
   Status open_metadata();
   Status replay_metadata();
   Status write_first_metadata();
@@ -125,6 +134,11 @@ class LogDirectory : private OffsetsTopic {
   void recover_all();
   void report_recovery(const Partition& partition) const;
 
+  Status write_recovery_points() WEIR_EXCLUDES(checkpoint_mutex_);
+  Status write_checkpoints() WEIR_EXCLUDES(checkpoint_mutex_);
+  // `select` gives what is written of a partition; `known` what the last start read.
+  Status write_offsets(const std::string& path, const OffsetCheckpoint& known,
+                       Offset (*select)(const Partition&)) WEIR_REQUIRES(checkpoint_mutex_);
   Partition::OpenOptions open_options(const TopicPartition& name, const TopicImage& topic) const;
   PartitionSettings settings_of(const TopicImage& topic) const;
   Result<std::shared_ptr<Partition>> open_partition(const TopicPartition& name);
@@ -150,7 +164,9 @@ class LogDirectory : private OffsetsTopic {
   const LogDirectoryOptions options_;
   FileSystem& files_;
   std::unique_ptr<FileLock> lock_;
-  std::unique_ptr<Durability> durability_;
+  WalContents wal_contents_;  // of an unclean end, until its partitions are recovered
+  bool has_wal_contents_ = false;
+  std::unique_ptr<WriteAheadLog> durability_;
   std::unique_ptr<Watermarks> watermarks_;
   Uuid directory_id_;
   bool clean_ = false;
@@ -158,8 +174,9 @@ class LogDirectory : private OffsetsTopic {
   OffsetCheckpoint recovery_points_, high_watermarks_, log_starts_;
   GroupOffsets offsets_;
 
-  Mutex change_mutex_;  // serialises changes of topics; held across their I/O; taken before the
-                        // others
+  Mutex checkpoint_mutex_;  // serialises the writing of checkpoint files; held across their I/O
+  Mutex change_mutex_;      // serialises changes of topics; held across their I/O; taken before the
+                            // others
   std::shared_ptr<Partition> metadata_;
   Offset metadata_next_ WEIR_GUARDED_BY(change_mutex_);
   Rng rng_ WEIR_GUARDED_BY(change_mutex_);

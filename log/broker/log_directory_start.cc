@@ -76,7 +76,6 @@ Status LogDirectory::start() {
     WEIR_TRY(files_.sync_directory(layout_.root));
     WEIR_TRY_ASSIGN(lock_, files_.lock(layout_.lock, fmt::format("pid {} ({})", ::getpid(),
                                                                  program_invocation_short_name)));
-    durability_ = make_flusher(files_);
   }
   WEIR_TRY(read_meta_properties());
   clean_ = first_start_ || path_exists(files_, layout_.clean_shutdown);
@@ -87,6 +86,7 @@ Status LogDirectory::start() {
       watermarks_ = std::move(published).value();
     }
   } else {
+    WEIR_TRY(open_wal());  // while the marker still says that nothing in it is needed
     if (path_exists(files_, layout_.clean_shutdown)) {
       WEIR_TRY(files_.remove_file(layout_.clean_shutdown));
       WEIR_TRY(files_.sync_directory(layout_.log));
@@ -193,6 +193,41 @@ Status LogDirectory::read_checkpoints() {
   return {};
 }
 
+Status LogDirectory::open_wal() {
+  const MonotonicTime began = options_.clock->monotonic();
+  WEIR_TRY_ASSIGN(WalContents contents,
+                  clean_ ? read_wal_files(files_, layout_.wal) : read_wal(files_, layout_.wal));
+  // A directory from before it had a write-ahead log is recovered from its files alone.
+  has_wal_contents_ = !clean_ && !contents.files.empty();
+  if (has_wal_contents_) {
+    const auto took =
+        std::chrono::duration_cast<std::chrono::milliseconds>(options_.clock->monotonic() - began);
+    WEIR_INFO("write-ahead log read directory={} batches={} bytes={} took_ms={}", layout_.root,
+              contents.batches, contents.bytes, took.count());
+    for (const std::string& text : contents.damaged) {
+      WEIR_WARN("durable bytes damaged what=\"{}\"", text);
+    }
+  }
+  std::uint64_t seed = 0;
+  {
+    const MutexLock lock(change_mutex_);
+    seed = rng_.next();
+  }
+  WEIR_TRY_ASSIGN(durability_, WriteAheadLog::open(files_, layout_.wal, options_.wal, contents,
+                                                   !has_wal_contents_, seed));
+  durability_->attach(
+      {[this] { return write_recovery_points(); }, options_.checkpoint_due, layout_.log});
+  wal_contents_ = std::move(contents);
+  return {};
+}
+
+// What the write-ahead log has of a partition that is recovered; once.
+void LogDirectory::add_wal_tail(Partition::OpenOptions& options) {
+  if (has_wal_contents_ && !options_.read_only) {
+    options.wal_tail = wal_contents_.tail(options.topic_id, options.name.partition);
+  }
+}
+
 Status LogDirectory::open_metadata() {
   TopicImage topic;
   topic.name = kMetadataTopic;
@@ -202,6 +237,7 @@ Status LogDirectory::open_metadata() {
   if (watermarks_ && !options_.read_only) {
     options.watermark = watermarks_->claim(topic.id, PartitionId(0));
   }
+  add_wal_tail(options);
   const Partition::Environment environment{files_, *options_.clock, durability_.get(),
                                            options_.tail_cache_bytes};
   WatermarkSlot* slot = options.watermark;
@@ -278,11 +314,17 @@ Result<bool> LogDirectory::sweep_folder(const std::string& folder) {
   if (name->topic == kMetadataTopic) {
     return true;
   }
-  const Result<Uuid> id = topic_id_of_folder(files_, join_path(layout_.log, folder));
+  Result<Uuid> id = topic_id_of_folder(files_, join_path(layout_.log, folder));
   bool removed = false;
   bool known = false;
   {
     const MutexLock lock(state_mutex_);
+    if (!id.ok() && id.error().code() != Errc::kIo) {
+      // A power cut may leave a folder without its id: the name is known to have been deleted.
+      if (const std::optional<Uuid> removed_id = image_.removed_id(name->topic)) {
+        id = *removed_id;
+      }
+    }
     const TopicImage* topic = image_.find(name->topic);
     removed = id.ok() && image_.was_removed(*id);
     known = topic != nullptr && (!id.ok() || topic->id == *id);
@@ -313,7 +355,9 @@ void LogDirectory::recover_all() {
       for (std::size_t i = 0; i < topic.leader_epochs.size(); ++i) {
         Partition::OpenOptions options =
             open_options({name, PartitionId(static_cast<std::int32_t>(i))}, topic);
-        if (path_exists(files_, options.path)) {
+        add_wal_tail(options);
+        const bool replays = options.wal_tail && !options.wal_tail->batches.empty();
+        if (replays || path_exists(files_, options.path)) {
           options.watermark = watermarks_->claim(topic.id, options.name.partition);
           todo.push_back(std::move(options));
         }
@@ -326,6 +370,7 @@ void LogDirectory::recover_all() {
   std::vector<RecoveredPartition> recovered = recover_partitions(environment, std::move(todo));
   std::uint64_t scanned = 0;
   std::uint64_t cut = 0;
+  std::uint64_t replayed = 0;
   std::size_t failed = 0;
   const std::size_t count = recovered.size();
   for (RecoveredPartition& one : recovered) {
@@ -338,6 +383,7 @@ void LogDirectory::recover_all() {
       report_recovery(*opened.partition);
       scanned += opened.partition->recovery().scanned_bytes;
       cut += opened.partition->recovery().truncated_bytes;
+      replayed += opened.partition->recovery().replayed_bytes;
     } else {
       opened.failure = one.partition.status();
       ++failed;
@@ -351,8 +397,9 @@ void LogDirectory::recover_all() {
       std::chrono::duration_cast<std::chrono::milliseconds>(options_.clock->monotonic() - began);
   WEIR_INFO(
       "recovered after an unclean end directory={} partitions={} scanned_bytes={} cut_bytes={} "
-      "failed={} took_ms={}",
-      layout_.root, count, scanned, cut, failed, took.count());
+      "replayed_bytes={} failed={} took_ms={}",
+      layout_.root, count, scanned, cut, replayed, failed, took.count());
+  wal_contents_ = WalContents();
 }
 
 }  // namespace weir::log

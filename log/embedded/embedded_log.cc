@@ -12,8 +12,8 @@
 namespace weir::log {
 namespace {
 
-// log.flush.offset.checkpoint.interval.ms of Kafka.
-constexpr auto kCheckpointInterval = std::chrono::seconds(60);
+// Bounds what a start after a crash has to read again.
+constexpr auto kCheckpointInterval = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -23,14 +23,27 @@ void EmbeddedLog::State::schedule_checkpoint() {
   }
   const MutexLock lock(mutex);
   if (!closed) {
-    timer = executor->post_after(kCheckpointInterval, [this] { checkpoint(); });
+    executor->cancel(timer);
+    timer = executor->post_after(due ? Duration(0) : Duration(kCheckpointInterval),
+                                 [this] { checkpoint(); });
   }
 }
 
+void EmbeddedLog::State::checkpoint_soon() {
+  {
+    const MutexLock lock(mutex);
+    due = true;
+  }
+  schedule_checkpoint();
+}
+
 void EmbeddedLog::State::checkpoint() {
-  if (Status written = directory->write_checkpoints(); !written.ok()) {
-    // Only a longer scan after a crash is at stake.
-    WEIR_WARN("recovery points were not written error=\"{}\"", written.error().to_string());
+  {
+    const MutexLock lock(mutex);
+    due = false;
+  }
+  if (Status done = directory->checkpoint(); !done.ok()) {
+    WEIR_WARN("checkpoint failed error=\"{}\"", done.error().to_string());
   }
   schedule_checkpoint();
 }
@@ -64,6 +77,12 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
   directory.read_only = options.read_only;
   directory.tail_cache_bytes = options.tail_cache_bytes;
   directory.offsets_partitions = options.offsets_partitions;
+  directory.wal.file_bytes_min = options.wal_file_bytes_min;
+  directory.wal.file_bytes_max = std::max(options.wal_file_bytes_min, options.wal_file_bytes_max);
+  directory.wal.total_bytes_max = options.wal_bytes_max;
+  if (options.background) {
+    directory.checkpoint_due = [state = state.get()] { state->checkpoint_soon(); };
+  }
   WEIR_TRY_ASSIGN(state->directory, LogDirectory::open(path, directory));
   state->admin = std::make_unique<EmbeddedAdmin>(*state->directory);
   state->options = options;

@@ -22,9 +22,11 @@ struct EmbeddedLog::State {
 
   Mutex mutex;
   bool closed WEIR_GUARDED_BY(mutex) = false;
+  bool due WEIR_GUARDED_BY(mutex) = false;  // a checkpoint, before its time
   Executor::TimerId timer WEIR_GUARDED_BY(mutex) = 0;
 
   void schedule_checkpoint();
+  void checkpoint_soon();
   void checkpoint();
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -39,9 +40,10 @@ Status MetadataImage::take(const ConfigMetadataRecord& config) {
 }
 
 Status MetadataImage::take(const RemoveTopicMetadataRecord& removed) {
-  removed_.insert(removed.topic_id);
+  std::string& removed_name = removed_[removed.topic_id];
   if (const auto name = names_.extract(removed.topic_id); !name.empty()) {
     topics_.erase(name.mapped());
+    removed_name = name.mapped();
   }
   return {};
 }
@@ -90,6 +92,15 @@ Status MetadataImage::take(const PartitionChangeMetadataRecord& change) {
 const TopicImage* MetadataImage::find(const std::string& name) const {
   const auto found = topics_.find(name);
   return found == topics_.end() ? nullptr : &found->second;
+}
+
+std::optional<Uuid> MetadataImage::removed_id(const std::string& name) const {
+  if (find(name) != nullptr) {
+    return std::nullopt;
+  }
+  const auto found = std::find_if(removed_.begin(), removed_.end(),
+                                  [&name](const auto& entry) { return entry.second == name; });
+  return found == removed_.end() ? std::nullopt : std::optional(found->first);
 }
 
 const TopicImage* MetadataImage::find(const Uuid& id) const {

@@ -5,7 +5,7 @@
 #include <weir/runtime/backend.h>
 
 #include <map>
-#include <set>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -31,6 +31,8 @@ class MetadataImage {
   const std::map<std::string, TopicImage>& topics() const { return topics_; }
   // Whether a topic with this id existed and was removed: its folders are garbage.
   bool was_removed(const Uuid& id) const { return removed_.contains(id); }
+  // The id of a removed topic of this name, when there is no topic of it now.
+  std::optional<Uuid> removed_id(const std::string& name) const;
 
  private:
   Status take(const TopicMetadataRecord& topic);
@@ -46,7 +48,7 @@ class MetadataImage {
   std::map<std::string, TopicImage> topics_;
   std::unordered_map<Uuid, std::string> names_;
   std::map<std::string, TopicConfig> early_configs_;  // settings that came before their topic
-  std::set<Uuid> removed_;
+  std::map<Uuid, std::string> removed_;
 };
 
 }  // namespace weir::log

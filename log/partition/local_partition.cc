@@ -29,8 +29,14 @@ Result<std::shared_ptr<Partition>> Partition::open(const Environment& environmen
                                                    OpenOptions options) {
   WEIR_ASSERT(options.read_only || environment.durability != nullptr);
   WEIR_TRY_ASSIGN(LoadedLog log, load_partition(environment.files, options));
-  return std::shared_ptr<Partition>(
-      std::make_shared<LocalPartition>(environment, std::move(options), std::move(log)));
+  options.wal_tail.reset();
+  auto partition =
+      std::make_shared<LocalPartition>(environment, std::move(options), std::move(log));
+  if (partition->recovery_point() < partition->offsets().log_end &&
+      environment.durability != nullptr) {
+    environment.durability->note_unflushed(partition);
+  }
+  return std::shared_ptr<Partition>(std::move(partition));
 }
 
 LocalPartition::LocalPartition(const Environment& environment, OpenOptions options, LoadedLog log)
@@ -41,7 +47,8 @@ LocalPartition::LocalPartition(const Environment& environment, OpenOptions optio
       folder_exists_(log.folder_exists),
       metadata_exists_(log.metadata_exists),
       epochs_dirty_(log.epochs_changed),
-      unclean_(report_.scanned || report_.truncated_bytes > 0 || report_.indexes_rebuilt > 0),
+      unclean_(report_.scanned || report_.replayed_bytes > 0 || report_.truncated_bytes > 0 ||
+               report_.indexes_rebuilt > 0),
       settings_(options_.settings),
       segments_(std::move(log.segments)),
       epochs_(std::move(log.epochs)),
@@ -50,7 +57,7 @@ LocalPartition::LocalPartition(const Environment& environment, OpenOptions optio
       log_end_(log.log_end),
       // What is here was synced by the recovery or by the last close; a read-only log is told.
       high_watermark_(options_.read_only ? log.log_start : log.log_end),
-      recovery_point_(high_watermark_),
+      recovery_point_(options_.read_only ? high_watermark_ : log.recovery_point),
       tail_(environment.tail_cache_bytes),
       watermark_(options_.watermark) {
   // A new leader's epoch starts at the log's end, with or without data (KAFKA-7415).
@@ -65,6 +72,8 @@ LocalPartition::LocalPartition(const Environment& environment, OpenOptions optio
 
 Result<Partition::Appended> LocalPartition::append(SharedBytes batch, AppendOrigin origin) {
   Pending pending;
+  WEIR_TRY(check_open());
+  WEIR_TRY(environment_.durability->admit());
   Result<Appended> appended = [&]() -> Result<Appended> {
     const MutexLock lock(append_mutex_);
     return append_locked(std::move(batch), origin, pending);
@@ -78,8 +87,8 @@ Result<Partition::Appended> LocalPartition::append(SharedBytes batch, AppendOrig
   if (pending.moved) {
     notify_waiters();
   }
-  if (pending.wants_sync) {
-    environment_.durability->submit(shared_from_this());
+  if (pending.added) {
+    environment_.durability->start();
   }
   return appended;
 }
@@ -107,9 +116,7 @@ Result<Partition::Appended> LocalPartition::append_locked(SharedBytes batch, App
   WEIR_TRY_ASSIGN(const BatchHeader header, read_batch_header(batch.view()));
   if (active_ == nullptr ||
       active_->must_roll(header, segment_settings(settings), environment_.clock.now())) {
-    const bool sealed = active_ != nullptr;
     WEIR_TRY(roll(settings));
-    pending.wants_sync |= sealed;
   }
   if (active_file_ == nullptr) {
     Result<std::shared_ptr<File>> file = active_->file();
@@ -124,7 +131,13 @@ Result<Partition::Appended> LocalPartition::append_locked(SharedBytes batch, App
         fmt::format("append to {}", options_.name.to_string()));
     return error.code() == Errc::kNoSpace ? std::move(error) : poison(error);
   }
-  publish(std::move(batch), header, settings, pending);
+  if (settings.durability == DurabilityMode::kFsync) {
+    pending.added = true;
+    publish(batch, header, settings, pending);
+    environment_.durability->add(shared_from_this(), std::move(batch), header.next_offset());
+  } else {
+    publish(std::move(batch), header, settings, pending);
+  }
   result.base_offset = base;
   result.next_offset = header.next_offset();
   result.leader_epoch = epoch;
@@ -238,15 +251,10 @@ void LocalPartition::publish(SharedBytes batch, const BatchHeader& header,
   const MutexLock lock(mutex_);
   log_end_ = header.next_offset();
   tail_.push(std::move(batch), header);
-  if (dirty_.empty() || dirty_.back() != active_file_) {
-    dirty_.push_back(active_file_);
-  }
   if (memory) {
     high_watermark_ = log_end_;
     publish_watermark();
     pending.moved = true;
-  } else {
-    pending.wants_sync = true;
   }
 }
 
@@ -257,11 +265,21 @@ Status LocalPartition::prepare_folder() {
     folder_exists_ = true;
   }
   if (!metadata_exists_ && !options_.topic_id.is_zero()) {
-    WEIR_TRY(replace_file(environment_.files, join_path(options_.path, kPartitionMetadataName),
-                          encode_partition_metadata(options_.topic_id)));
+    const std::string path = join_path(options_.path, kPartitionMetadataName);
+    const std::string text = encode_partition_metadata(options_.topic_id);
+    WEIR_TRY(writes_ahead() ? replace_file_unsynced(environment_.files, path, text)
+                            : replace_file(environment_.files, path, text));
     metadata_exists_ = true;
+    note_side_change();
   }
-  return epochs_dirty_ ? write_epochs() : Status();
+  return epochs_dirty_ ? write_epochs(!writes_ahead()) : Status();
+}
+
+void LocalPartition::note_side_change() {
+  if (writes_ahead()) {
+    const MutexLock lock(mutex_);
+    ++side_changes_;
+  }
 }
 
 Status LocalPartition::make_folder() {
@@ -277,6 +295,10 @@ Status LocalPartition::make_folder() {
     folder = parent;
   }
   WEIR_TRY(environment_.files.create_directories(options_.path));
+  if (writes_ahead()) {
+    note_side_change();
+    return Status();
+  }
   while (!parents.empty()) {
     WEIR_TRY(environment_.files.sync_directory(parents.back()));
     parents.pop_back();
@@ -284,15 +306,17 @@ Status LocalPartition::make_folder() {
   return Status();
 }
 
-Status LocalPartition::write_epochs() {
+Status LocalPartition::write_epochs(bool durable) {
   std::string text;
   {
     const MutexLock lock(mutex_);
     text = epochs_.encode();
   }
-  WEIR_TRY(replace_file(environment_.files, join_path(options_.path, LeaderEpochCache::kFileName),
-                        text));
+  const std::string path = join_path(options_.path, LeaderEpochCache::kFileName);
+  WEIR_TRY(durable ? replace_file(environment_.files, path, text)
+                   : replace_file_unsynced(environment_.files, path, text));
   epochs_dirty_ = false;
+  note_side_change();
   return Status();
 }
 
@@ -307,8 +331,8 @@ Status LocalPartition::roll(const PartitionSettings& settings) {
       return poison(trimmed.error());
     }
     // Before the next segment exists, so that a hole between two segments of an fsync log is never
-    // the work of a power cut.
-    if (settings.durability == DurabilityMode::kFsync) {
+    // the work of a power cut. A write-ahead log fills such a hole.
+    if (settings.durability == DurabilityMode::kFsync && !writes_ahead()) {
       if (Status synced = active_->sync(); !synced.ok()) {
         on_durability_lost(synced.error());
         return health();
@@ -317,7 +341,7 @@ Status LocalPartition::roll(const PartitionSettings& settings) {
   }
   auto next = std::make_shared<Segment>(environment_.files, options_.path, base, true);
   Status made = next->create(segment_settings(settings), environment_.clock.now());
-  if (made.ok()) {
+  if (made.ok() && !writes_ahead()) {
     made = environment_.files.sync_directory(options_.path);
   }
   if (!made.ok()) {
@@ -330,7 +354,9 @@ Status LocalPartition::roll(const PartitionSettings& settings) {
     }
     active_->seal(base);
     touch(active_);
+    environment_.durability->note_unflushed(shared_from_this());
   }
+  note_side_change();
   active_ = next;
   active_file_.reset();
   const MutexLock lock(mutex_);
@@ -352,11 +378,80 @@ Error LocalPartition::poison(const Error& error) {
 
 // --- Durability
 
-DurableLog::Dirty LocalPartition::take_dirty() {
+LocalPartition::Segments LocalPartition::unflushed_segments(bool with_active, Offset* end) const {
+  Segments unflushed;
+  *end = recovery_point_;
+  for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {
+    const Offset next = std::min((*segment)->next_offset(), log_end_);
+    if (next <= recovery_point_) {
+      break;
+    }
+    if (with_active || segment != segments_.rbegin()) {
+      unflushed.push_back(*segment);
+      *end = std::max(*end, next);
+    }
+  }
+  return unflushed;
+}
+
+std::size_t LocalPartition::unflushed_count() const {
   const MutexLock lock(mutex_);
-  Dirty dirty{std::move(dirty_), log_end_};
-  dirty_.clear();
-  return dirty;
+  Offset end;
+  return unflushed_segments(settings_.durability == DurabilityMode::kFsync, &end).size() +
+         (side_changes_ != side_flushed_ ? 2U : 0U);
+}
+
+// What a `memory` log still appends to is left to the operating system.
+Result<DurableLog::Unflushed> LocalPartition::prepare_flush(FlushMode mode) {
+  const MutexLock appending(append_mutex_);
+  {
+    const MutexLock lock(mutex_);
+    if (closed_) {
+      return Unflushed();  // close() flushed it, or it is to be deleted
+    }
+  }
+  return prepare(mode, settings().durability == DurabilityMode::kFsync);
+}
+
+Result<DurableLog::Unflushed> LocalPartition::prepare(FlushMode mode, bool with_active) {
+  Unflushed result;
+  Segments segments;
+  bool side = false;
+  {
+    const MutexLock lock(mutex_);
+    if (durability_lost_) {
+      return result;
+    }
+    segments = unflushed_segments(with_active, &result.end);
+    side = side_changes_ != side_flushed_;
+  }
+  if (mode == FlushMode::kByFile) {
+    for (const std::shared_ptr<Segment>& segment : segments) {
+      WEIR_TRY_ASSIGN(std::shared_ptr<File> file, segment->file());
+      result.files.push_back(std::move(file));
+    }
+  }
+  if (side && folder_exists_) {
+    WEIR_TRY(write_epochs(mode == FlushMode::kByFile));
+    if (mode == FlushMode::kByFile) {
+      result.folders = {parent_path(options_.path), options_.path};
+    }
+  }
+  const MutexLock lock(mutex_);
+  side_prepared_ = side_changes_;
+  return result;
+}
+
+void LocalPartition::on_flushed(Offset end) {
+  const MutexLock lock(mutex_);
+  mark_flushed(end);
+}
+
+void LocalPartition::mark_flushed(Offset end) {
+  if (!durability_lost_) {
+    recovery_point_ = std::max(recovery_point_, end);
+    side_flushed_ = side_prepared_;
+  }
 }
 
 void LocalPartition::on_durable(Offset end) {
@@ -373,7 +468,6 @@ bool LocalPartition::mark_durable(Offset end) {
   if (durability_lost_) {
     return false;
   }
-  recovery_point_ = std::max(recovery_point_, end);
   if (end <= high_watermark_) {
     return false;
   }
@@ -455,7 +549,7 @@ Status LocalPartition::set_leader_epoch(LeaderEpoch epoch) {
   if (!epochs_dirty_ || !folder_exists_) {
     return Status();
   }
-  Status written = write_epochs();
+  Status written = write_epochs(!writes_ahead());
   return written.ok() || written.error().code() == Errc::kNoSpace ? std::move(written)
                                                                   : Status(poison(written.error()));
 }
@@ -484,27 +578,27 @@ Status LocalPartition::set_settings(const PartitionSettings& settings) {
   return set;
 }
 
-// A round of the flusher may have taken dirty files and not be done with them: every segment that
-// is not known to be durable is synced here.
+// Not by way of the flusher: a round of it may be under way and not be done.
 Status LocalPartition::sync_all() {
-  const Dirty dirty = take_dirty();
-  Segments segments;
-  {
-    const MutexLock lock(mutex_);
-    for (const std::shared_ptr<Segment>& segment : segments_) {
-      if (segment->next_offset() > recovery_point_) {
-        segments.push_back(segment);
-      }
+  WEIR_TRY_ASSIGN(const Unflushed unflushed, prepare(FlushMode::kByFile, true));
+  Status synced;
+  for (const std::shared_ptr<File>& file : unflushed.files) {
+    if (synced.ok()) {
+      synced = file->sync();
     }
   }
-  for (const std::shared_ptr<Segment>& segment : segments) {
-    if (Status synced = segment->sync(); !synced.ok()) {
-      on_durability_lost(synced.error());
-      return health();
+  for (const std::string& folder : unflushed.folders) {
+    if (synced.ok()) {
+      synced = environment_.files.sync_directory(folder);
     }
+  }
+  if (!synced.ok()) {
+    on_durability_lost(synced.error());
+    return health();
   }
   const MutexLock lock(mutex_);
-  mark_durable(dirty.end);
+  mark_flushed(unflushed.end);
+  mark_durable(unflushed.end);
   return Status();
 }
 
@@ -550,19 +644,13 @@ Status LocalPartition::close_files() {
   if (!unclean_) {
     return Status();
   }
-  Dirty dirty = take_dirty();
   if (epochs_dirty_ && folder_exists_) {
-    if (Status written = write_epochs(); !written.ok()) {
+    if (Status written = write_epochs(true); !written.ok()) {
       WEIR_WARN("leader epochs not written partition={} error=\"{}\"", options_.name.to_string(),
                 written.error().message());
     }
   }
-  for (const std::shared_ptr<File>& file : dirty.files) {
-    if (Status synced = file->sync(); !synced.ok()) {
-      on_durability_lost(synced.error());
-      return synced;
-    }
-  }
+  WEIR_TRY(sync_all());
   if (active_ == nullptr) {
     return Status();
   }
@@ -576,10 +664,7 @@ Status LocalPartition::close_files() {
     WEIR_WARN("index not written file={} error=\"{}\"", active_->path(kLogSuffix),
               indexed.error().message());
   }
-  WEIR_TRY(environment_.files.sync_directory(options_.path));
-  const MutexLock lock(mutex_);
-  mark_durable(dirty.end);
-  return Status();
+  return environment_.files.sync_directory(options_.path);
 }
 
 void LocalPartition::abandon() {
@@ -589,7 +674,6 @@ void LocalPartition::abandon() {
     closed_ = true;
     durability_lost_ = true;  // a sync that is on its way proves nothing any more
     watermark_ = nullptr;
-    dirty_.clear();
     active_file_.reset();
   }
   notify_waiters();

@@ -43,7 +43,10 @@ class LocalPartition final : public Partition {
   Status close() override;
   void abandon() override;
 
-  Dirty take_dirty() override;
+  Identity identity() const override { return {options_.topic_id, options_.name.partition}; }
+  std::size_t unflushed_count() const override;
+  Result<Unflushed> prepare_flush(FlushMode mode) override;
+  void on_flushed(Offset end) override;
   void on_durable(Offset end) override;
   void on_durability_lost(const Error& error) override;
 
@@ -55,7 +58,7 @@ class LocalPartition final : public Partition {
 
   // --- Appending; local_partition.cc
   struct Pending {
-    bool wants_sync = false;
+    bool added = false;  // to what makes it durable
     bool moved = false;  // the high watermark
   };
   Result<Appended> append_locked(SharedBytes batch, AppendOrigin origin, Pending& pending)
@@ -70,17 +73,24 @@ class LocalPartition final : public Partition {
   AppendRules append_rules(AppendOrigin origin, const PartitionSettings& settings) const;
   Status prepare_folder() WEIR_REQUIRES(append_mutex_);
   Status make_folder() WEIR_REQUIRES(append_mutex_);
-  Status write_epochs() WEIR_REQUIRES(append_mutex_);
+  Status write_epochs(bool durable) WEIR_REQUIRES(append_mutex_);
+  // A file's name or a side file changed without a sync: the next flush has it to do.
+  void note_side_change() WEIR_EXCLUDES(mutex_);
+  bool writes_ahead() const { return environment_.durability->writes_ahead(); }
   Status roll(const PartitionSettings& settings) WEIR_REQUIRES(append_mutex_);
   void publish(SharedBytes batch, const BatchHeader& header, const PartitionSettings& settings,
                Pending& pending) WEIR_REQUIRES(append_mutex_);
   // Refuses appends from now on. Returns `error`.
   Error poison(const Error& error) WEIR_EXCLUDES(mutex_);
-  // Makes durable whatever was appended so far, without the flusher.
+  // The segments that hold unflushed bytes, and their end.
+  Segments unflushed_segments(bool with_active, Offset* end) const WEIR_REQUIRES(mutex_);
+  Result<Unflushed> prepare(FlushMode mode, bool with_active) WEIR_REQUIRES(append_mutex_);
+  // Makes durable whatever was appended so far, in its files.
   Status sync_all() WEIR_REQUIRES(append_mutex_);
   Status close_files() WEIR_REQUIRES(append_mutex_);
   void notify_waiters() WEIR_EXCLUDES(mutex_);
   void publish_watermark() WEIR_REQUIRES(mutex_);
+  void mark_flushed(Offset end) WEIR_REQUIRES(mutex_);
   // Whether the high watermark moved.
   bool mark_durable(Offset end) WEIR_REQUIRES(mutex_);
 
@@ -123,7 +133,11 @@ class LocalPartition final : public Partition {
   Offset high_watermark_ WEIR_GUARDED_BY(mutex_);
   Offset recovery_point_ WEIR_GUARDED_BY(mutex_);
   TailCache tail_ WEIR_GUARDED_BY(mutex_);
-  std::vector<std::shared_ptr<File>> dirty_ WEIR_GUARDED_BY(mutex_);
+  // Counts changes of names and side files: all, those that the running flush covers, those that
+  // were flushed.
+  std::uint64_t side_changes_ WEIR_GUARDED_BY(mutex_) = 0;
+  std::uint64_t side_prepared_ WEIR_GUARDED_BY(mutex_) = 0;
+  std::uint64_t side_flushed_ WEIR_GUARDED_BY(mutex_) = 0;
   std::optional<Error> failure_ WEIR_GUARDED_BY(mutex_);
   bool durability_lost_ WEIR_GUARDED_BY(mutex_) = false;
   bool closed_ WEIR_GUARDED_BY(mutex_) = false;

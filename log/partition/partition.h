@@ -1,6 +1,7 @@
 #pragma once
 
-#include "log/partition/durability.h"
+#include "log/durability/durability.h"
+#include "log/durability/wal_reader.h"
 #include "log/partition/notifier.h"
 #include "log/record/batch_header.h"
 
@@ -61,6 +62,7 @@ struct RecoveryReport {
   Offset truncated_from = kNoOffset;  // first offset that is gone; kNoOffset when nothing was cut
   std::uint32_t segments_removed = 0;
   std::uint32_t indexes_rebuilt = 0;
+  std::uint64_t replayed_bytes = 0;  // written again from the write-ahead log
   std::string reason;  // why the tail was cut ("crc mismatch at position 8192 of ...log")
   // Damage to bytes that were durable, one text each with file, position and offsets. They are
   // kept, reading them answers kCorrupt, and what stands behind them is served.
@@ -103,9 +105,13 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
     Uuid topic_id;
     std::string path;  // the partition folder; made at the first append if absent
     PartitionSettings settings;
-    Offset log_start;          // from log-start-offset-checkpoint; 0 if unknown
-    Offset recovery_point;     // everything below was synced; from recovery-point-offset-checkpoint
-    bool clean = false;        // trust sizes and indexes: no scan
+    Offset log_start;       // from log-start-offset-checkpoint; 0 if unknown
+    Offset recovery_point;  // everything below was synced; from recovery-point-offset-checkpoint
+    bool clean = false;     // trust sizes and indexes: no scan
+    // After an unclean end with a write-ahead log: what it holds of this partition. Bytes above the
+    // recovery point are then kept as far as they are whole, and the write-ahead log decides where
+    // they differ or end. Without it the files alone are recovered, and synced.
+    std::optional<WalTail> wal_tail;
     LeaderEpoch leader_epoch;  // of the controller's metadata
     bool read_only = false;    // writes nothing; high watermark comes from refresh()
     // Published on every move of log start or high watermark (watermark->publish()); null: nowhere.
@@ -113,8 +119,9 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
   };
 
   // Opens or makes the log. An unclean start scans from the recovery point, cuts the tail behind
-  // the last whole batch, removes the segments behind it and rebuilds indexes; what is left is
-  // synced before anyone may read it (high watermark = log end). Errors: kIo, kUnsupported (magic 0
+  // the last whole batch, removes the segments behind it and rebuilds indexes; what is left and is
+  // not in the write-ahead log is synced before anyone may read it (high watermark = log end).
+  // Errors: kIo, kUnsupported (magic 0
   // and 1), kCorrupt (the folder holds what is no segment).
   static Result<std::shared_ptr<Partition>> open(const Environment& environment,
                                                  OpenOptions options);

@@ -31,7 +31,13 @@ struct Candidate {
 class Loader {
  public:
   Loader(FileSystem& files, const Partition::OpenOptions& options)
-      : files_(files), options_(options) {}
+      : files_(files), options_(options), recovery_point_(options.recovery_point) {
+    // What is durable in its file needs no frame: below the first one everything is.
+    if (replays() && !options.wal_tail->batches.empty()) {
+      recovery_point_ =
+          std::max(recovery_point_, options.wal_tail->batches.front().header.base_offset);
+    }
+  }
 
   Result<LoadedLog> run() {
     WEIR_TRY(list_folder());
@@ -43,12 +49,20 @@ class Loader {
     }
     finish_offsets();
     WEIR_TRY(load_epochs());
+    if (replays()) {
+      WEIR_TRY(replay());
+    }
+    log_.recovery_point = replays() ? std::min(recovery_point_, log_.log_end) : log_.log_end;
     return std::move(log_);
   }
 
  private:
   bool recovering() const { return !options_.clean && !options_.read_only; }
   bool memory_log() const { return options_.settings.durability == DurabilityMode::kMemory; }
+  bool replays() const { return recovering() && options_.wal_tail.has_value(); }
+  // Above the recovery point files were not synced in their order: the first bad batch, or a hole
+  // between two files, is the end of what a power cut left.
+  bool loose_tail() const { return memory_log() || (replays() && options_.wal_tail->intact); }
   std::string path_of(std::string_view name) const { return join_path(options_.path, name); }
 
   Status list_folder() {
@@ -87,8 +101,10 @@ class Loader {
     WEIR_TRY_ASSIGN(const std::string text, read_file(files_, path_of(kPartitionMetadataName)));
     const Result<Uuid> id = parse_partition_metadata(text);
     if (!id.ok()) {
-      WEIR_WARN("partition metadata ignored folder={} error={}", options_.path,
-                id.error().message());
+      if (!replays()) {  // with a write-ahead log a power cut may take it, and it is made anew
+        WEIR_WARN("partition metadata ignored folder={} error={}", options_.path,
+                  id.error().message());
+      }
       return Status();
     }
     if (!options_.topic_id.is_zero() && *id != options_.topic_id) {
@@ -108,22 +124,25 @@ class Loader {
     for (Candidate& candidate : candidates_) {
       candidate.segment =
           std::make_shared<Segment>(files_, options_.path, candidate.base, !options_.read_only);
-      candidate.scan = recovering() && (&candidate == &candidates_.back() ||
-                                        candidate.next_base > options_.recovery_point);
+      candidate.scan = recovering() &&
+                       (&candidate == &candidates_.back() || candidate.next_base > recovery_point_);
     }
     log_.report.scanned = recovering();
     scan_all();
     for (Candidate& candidate : candidates_) {
       WEIR_TRY(std::move(candidate.status));
     }
-    const std::size_t keep = find_end();
+    std::size_t keep = find_end();
+    if (replays()) {
+      WEIR_TRY(cut_at_difference(keep));
+    }
     WEIR_TRY(remove_behind(keep));
     for (std::size_t i = 0; i <= keep; ++i) {
       WEIR_TRY(adopt(candidates_[i], i == keep));
       log_.segments.push_back(candidates_[i].segment);
     }
-    if (recovering()) {
-      WEIR_TRY(sync_what_is_left(keep));
+    if (recovering() && !replays()) {
+      WEIR_TRY(sync_what_is_left());
     }
     for (const std::shared_ptr<Segment>& segment : log_.segments) {
       log_.report.indexes_rebuilt += segment->indexes_rebuilt();
@@ -169,8 +188,11 @@ class Loader {
 
   Status walk(Candidate& candidate, bool last) {
     ScanRange range = range_of(candidate);
-    range.verify_from = options_.recovery_point;
-    range.durable_to = last || memory_log() ? options_.recovery_point : kOffsetMax;
+    range.verify_from = recovery_point_;
+    range.durable_to = last || loose_tail() ? recovery_point_ : kOffsetMax;
+    if (replays() && !options_.wal_tail->batches.empty()) {
+      range.collect_from = recovery_point_;
+    }
     candidate.indexes = SegmentIndexes(candidate.base);
     WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, candidate.segment->file());
     WEIR_TRY_ASSIGN(candidate.result, scan_segment(*file, range, candidate.indexes));
@@ -218,7 +240,7 @@ class Loader {
       if (options_.read_only) {
         continue;
       }
-      if (last || (memory_log() && !result.stop_reason.empty())) {
+      if (last || (loose_tail() && !result.stop_reason.empty())) {
         note_cut(candidate, result.stop_reason);
         return i;
       }
@@ -227,7 +249,7 @@ class Loader {
                             candidate.segment->path(kLogSuffix), result.stop_reason,
                             result.next_offset.value(), candidate.next_base.value() - 1));
       } else if (result.next_offset < candidate.next_base) {
-        if (memory_log() && candidate.next_base > options_.recovery_point) {
+        if (loose_tail() && candidate.next_base > recovery_point_) {
           note_cut(candidate,
                    fmt::format("offsets {} to {} are missing behind it", result.next_offset.value(),
                                candidate.next_base.value() - 1));
@@ -270,10 +292,10 @@ class Loader {
       report.truncated_from = result.next_offset;
       report.reason = fmt::format("{}: {}", candidate.segment->path(kLogSuffix), why);
     }
-    if (result.next_offset < options_.recovery_point && candidate.file_bytes > 0) {
+    if (result.next_offset < recovery_point_ && candidate.file_bytes > 0) {
       damaged(fmt::format("{}: offsets {} to {} were durable and are gone",
                           candidate.segment->path(kLogSuffix), result.next_offset.value(),
-                          options_.recovery_point.value() - 1));
+                          recovery_point_.value() - 1));
     }
   }
 
@@ -343,10 +365,10 @@ class Loader {
     return Status();
   }
 
-  Status sync_what_is_left(std::size_t keep) {
-    for (std::size_t i = 0; i <= keep; ++i) {
-      if (candidates_[i].scan) {
-        WEIR_TRY(candidates_[i].segment->sync());
+  Status sync_what_is_left() {
+    for (const Candidate& candidate : candidates_) {
+      if (candidate.scan) {
+        WEIR_TRY(candidate.segment->sync());
       }
     }
     WEIR_TRY(files_.sync_directory(options_.path));
@@ -358,6 +380,112 @@ class Loader {
     log_.log_start = std::max(options_.log_start, first);
     log_.log_end = log_.segments.empty() ? log_.log_start : log_.segments.back()->next_offset();
     log_.log_end = std::max(log_.log_end, log_.log_start);
+    if (recovering() && log_.segments.empty() && log_.log_end < recovery_point_) {
+      damaged(fmt::format("{}: offsets {} to {} were durable and are gone", options_.path,
+                          log_.log_end.value(), recovery_point_.value() - 1));
+      log_.log_end = recovery_point_;
+    }
+  }
+
+  // --- The write-ahead log
+
+  // A batch above the recovery point that the write-ahead log knows otherwise is what an earlier
+  // life wrote and a power cut brought back: the files end before it.
+  Status cut_at_difference(std::size_t& keep) {
+    auto known = options_.wal_tail->batches.begin();
+    const auto end = options_.wal_tail->batches.end();
+    for (std::size_t i = 0; i <= keep; ++i) {
+      for (const ScannedBatch& batch : candidates_[i].result.batches) {
+        while (known != end && known->header.next_offset() <= batch.base) {
+          ++known;
+        }
+        if (known == end) {
+          return Status();
+        }
+        const BatchHeader& header = known->header;
+        const bool same = header.base_offset == batch.base && header.crc == batch.crc &&
+                          header.leader_epoch == batch.epoch;
+        if (header.base_offset > batch.base || same) {
+          continue;
+        }
+        keep = i;
+        WEIR_TRY(walk_again(candidates_[i], batch.base));
+        log_.report.truncated_bytes = 0;
+        note_cut(candidates_[i], fmt::format("the batch at offset {} is not the one that the "
+                                             "write-ahead log has",
+                                             batch.base.value()));
+        return Status();
+      }
+    }
+    return Status();
+  }
+
+  Status walk_again(Candidate& candidate, Offset stop_at) {
+    ScanRange range = range_of(candidate);
+    range.durable_to = recovery_point_;
+    range.stop_at = stop_at;
+    candidate.indexes = SegmentIndexes(candidate.base);
+    WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, candidate.segment->file());
+    WEIR_TRY_ASSIGN(candidate.result, scan_segment(*file, range, candidate.indexes));
+    return Status();
+  }
+
+  // Appends what the write-ahead log has behind the end of the files.
+  Status replay() {
+    Offset known_end;
+    const Offset kept_end = log_.log_end;
+    for (const WalBatch& batch : options_.wal_tail->batches) {
+      const BatchHeader& header = batch.header;
+      known_end = std::max(known_end, header.next_offset());
+      const bool is_there = log_.segments.empty() ? header.next_offset() <= log_.log_end
+                                                  : header.base_offset < log_.log_end;
+      if (is_there) {
+        continue;
+      }
+      if (header.base_offset > log_.log_end) {
+        damaged(fmt::format("{}: offsets {} to {} were durable and are gone", options_.path,
+                            log_.log_end.value(), header.base_offset.value() - 1));
+      }
+      WEIR_TRY(append(batch));
+    }
+    if (kept_end > known_end && kept_end > recovery_point_ && !memory_log()) {
+      // Appended and never acknowledged, or durable in its file alone.
+      return sync_what_is_left();
+    }
+    return Status();
+  }
+
+  Status append(const WalBatch& batch) {
+    const BatchHeader& header = batch.header;
+    const SegmentSettings settings = segment_settings(options_.settings);
+    if (!log_.folder_exists) {
+      WEIR_TRY(files_.create_directories(options_.path));
+      log_.folder_exists = true;
+    }
+    if (log_.segments.empty() ||
+        log_.segments.back()->must_roll(header, settings, header.max_timestamp)) {
+      if (!log_.segments.empty()) {
+        Segment& full = *log_.segments.back();
+        WEIR_TRY(full.trim());
+        full.write_indexes(false).ignore("they are made anew from the log when they are missing");
+        full.seal(header.base_offset);
+        full.release();
+      }
+      auto next = std::make_shared<Segment>(files_, options_.path, header.base_offset, true);
+      WEIR_TRY(next->create(settings, header.max_timestamp));
+      log_.segments.push_back(std::move(next));
+    }
+    WEIR_TRY(log_.segments.back()->append(batch.bytes.bytes, header, settings));
+    if (header.leader_epoch >= LeaderEpoch(0) &&
+        log_.epochs.assign(header.leader_epoch, header.base_offset)) {
+      log_.epochs_changed = true;
+    }
+    if (log_.segments.size() == 1) {
+      log_.log_start = std::max(options_.log_start, log_.segments.front()->base_offset());
+    }
+    log_.log_end = header.next_offset();
+    log_.report.replayed_bytes += batch.bytes.bytes.size();
+    return Status();
   }
 
   // --- Epochs
@@ -378,10 +506,29 @@ class Loader {
       }
       WEIR_TRY(rebuild_epochs());
     }
+    if (replays()) {
+      note_walked_epochs();
+    }
     log_.epochs.truncate_from_end(log_.log_end);
     log_.epochs.truncate_from_start(log_.log_start);
     log_.epochs_changed = log_.epochs.encode() != text && !(log_.epochs.empty() && text.empty());
     return Status();
+  }
+
+  // Above the recovery point the file may lack what the batches say.
+  void note_walked_epochs() {
+    for (const Candidate& candidate : candidates_) {
+      for (const EpochStart& epoch : candidate.result.epochs) {
+        if (epoch.epoch > log_.epochs.latest() && is_epoch(epoch.epoch)) {
+          log_.epochs.assign(epoch.epoch, epoch.start);
+        }
+      }
+    }
+  }
+
+  // The field has no CRC: an epoch that the controller never gave is no epoch.
+  bool is_epoch(LeaderEpoch epoch) const {
+    return options_.leader_epoch < LeaderEpoch(0) || epoch <= options_.leader_epoch;
   }
 
   Status rebuild_epochs() {
@@ -404,8 +551,7 @@ class Loader {
       }
     }
     for (const EpochStart& epoch : all) {
-      // The field has no CRC: an epoch that the controller never gave is no epoch.
-      if (options_.leader_epoch < LeaderEpoch(0) || epoch.epoch <= options_.leader_epoch) {
+      if (is_epoch(epoch.epoch)) {
         log_.epochs.assign(epoch.epoch, epoch.start);
       }
     }
@@ -414,6 +560,7 @@ class Loader {
 
   FileSystem& files_;
   const Partition::OpenOptions& options_;
+  Offset recovery_point_;
   std::vector<Candidate> candidates_;
   std::set<std::string> names_;
   LoadedLog log_;

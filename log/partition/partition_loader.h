@@ -18,6 +18,7 @@ struct LoadedLog {
   bool metadata_exists = false;  // partition.metadata
   Offset log_start;
   Offset log_end;
+  Offset recovery_point;  // what the files hold durably
   RecoveryReport report;
 };
 
@@ -31,7 +32,9 @@ SegmentSettings segment_settings(const PartitionSettings& settings);
 //     segment, and for a hole between two; later segments are removed. In an `fsync` log a sealed
 //     segment was synced before the next was made: damage there is no torn tail, it is reported and
 //     kept;
-//   - what is left is synced, file and folder, before this returns.
+//   - what is left is synced, file and folder, before this returns;
+//   - with a write-ahead log its batches above the recovery point are compared with what is left
+//     and replace it from the first difference on; only what it does not have is synced.
 // Files that are no part of a log are left alone. Read-only: nothing is written or cut.
 // Errors: kIo, kNoSpace, kUnsupported (magic 0 and 1), kCorrupt (another topic's folder).
 Result<LoadedLog> load_partition(FileSystem& files, const Partition::OpenOptions& options);

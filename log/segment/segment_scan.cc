@@ -52,6 +52,9 @@ class Walk {
     indexes_.add(header, scanner_.position(), range_.index_interval_bytes);
     note_epoch(result_.epochs, header);
     result_.last_epoch = header.leader_epoch;
+    if (header.last_offset() >= range_.collect_from) {
+      result_.batches.push_back({header.base_offset, header.leader_epoch, header.crc});
+    }
     result_.next_offset = header.next_offset();
     scanner_.skip(header);
     result_.valid_bytes = scanner_.position();

@@ -27,7 +27,8 @@ struct ScanRange {
   // Below it bytes were durable: damage is stepped over, and kept. At or above it the first bad
   // batch ends the walk: it is a torn tail.
   Offset durable_to;
-  Offset stop_at = kOffsetMax;  // the walk ends when this offset was reached
+  Offset stop_at = kOffsetMax;       // the walk ends when this offset was reached
+  Offset collect_from = kOffsetMax;  // ScanResult::batches has those that end at or above it
   std::int64_t index_interval_bytes = 4096;
 };
 
@@ -46,11 +47,18 @@ struct Damage {
   std::string what;
 };
 
+struct ScannedBatch {
+  Offset base;
+  LeaderEpoch epoch;
+  std::uint32_t crc = 0;
+};
+
 struct ScanResult {
   std::uint64_t valid_bytes = 0;  // position behind the last whole batch
   Offset next_offset;             // behind the last whole batch
   LeaderEpoch last_epoch = kNoLeaderEpoch;
-  std::vector<EpochStart> epochs;  // rising; as the batches say
+  std::vector<EpochStart> epochs;     // rising; as the batches say
+  std::vector<ScannedBatch> batches;  // see ScanRange::collect_from
   std::vector<Damage> damage;
   std::string stop_reason;  // why the walk ended before `end`; empty when it did not
 };

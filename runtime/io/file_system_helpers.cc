@@ -7,10 +7,22 @@
 namespace weir {
 namespace {
 
-Status write_and_sync(FileSystem& files, const std::string& path, ByteView text) {
+Status write_text(FileSystem& files, const std::string& path, ByteView text, bool durable) {
   WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, files.open(path, OpenMode::kCreateTruncate));
   WEIR_TRY(file->write_at(0, text));
-  return file->sync();
+  return durable ? file->sync() : Status();
+}
+
+Status replace_name(FileSystem& files, const std::string& path, ByteView text, bool durable) {
+  const std::string temporary = path + ".tmp";
+  Status status = write_text(files, temporary, text, durable);
+  if (status.ok()) {
+    status = files.rename(temporary, path);
+  }
+  if (!status.ok()) {
+    files.remove_file(temporary).ignore("the first error says more; the next call empties it");
+  }
+  return status;
 }
 
 // Somebody else may have removed it first.
@@ -40,16 +52,12 @@ Result<std::string> read_file(FileSystem& files, const std::string& path, std::s
 }
 
 Status replace_file(FileSystem& files, const std::string& path, ByteView text) {
-  const std::string temporary = path + ".tmp";
-  Status status = write_and_sync(files, temporary, text);
-  if (status.ok()) {
-    status = files.rename(temporary, path);
-  }
-  if (!status.ok()) {
-    files.remove_file(temporary).ignore("the first error says more; the next call empties it");
-    return status;
-  }
+  WEIR_TRY(replace_name(files, path, text, true));
   return files.sync_directory(parent_path(path));
+}
+
+Status replace_file_unsynced(FileSystem& files, const std::string& path, ByteView text) {
+  return replace_name(files, path, text, false);
 }
 
 Status remove_tree(FileSystem& files, const std::string& path) {

@@ -15,7 +15,7 @@ Status perform(const IoRequest& request) {
   if (request.kind == IoRequest::Kind::kSync) {
     return request.file->sync();
   }
-  return request.file->write_at(request.position, request.bytes.view());
+  return request.file->write_at(request.position, request.bytes.bytes);
 }
 
 void IoWorkers::submit(IoRequest request, std::function<void(Status)> done) {

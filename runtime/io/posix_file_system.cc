@@ -226,6 +226,7 @@ class PosixFileSystem final : public FileSystem {
   Status remove_directory(const std::string& path) override;
   Status create_directories(const std::string& path) override;
   Status sync_directory(const std::string& path) override;
+  Status sync_disk(const std::string& path) override;
   Result<std::vector<DirectoryEntry>> list(const std::string& path) override;
   Result<FileInfo> info(const std::string& path) override;
   Result<DiskSpace> disk_space(const std::string& path) override;
@@ -251,6 +252,8 @@ int open_flags(OpenMode mode) {
       return O_RDONLY;
     case OpenMode::kReadWrite:
       return O_RDWR;
+    case OpenMode::kReadWriteDurable:
+      return O_RDWR | O_DSYNC | O_DIRECT;
     case OpenMode::kCreateOrOpen:
       return O_RDWR | O_CREAT;
     case OpenMode::kCreateNew:
@@ -261,8 +264,23 @@ int open_flags(OpenMode mode) {
   return O_RDONLY;
 }
 
+Result<Descriptor> open_for(const std::string& path, OpenMode mode) {
+  if (mode != OpenMode::kReadWriteDurable) {
+    return open_descriptor("open", path, open_flags(mode));
+  }
+  const int fd =
+      retry_interrupted([&] { return ::open(path.c_str(), open_flags(mode) | O_CLOEXEC); });
+  if (fd < 0 && errno == EINVAL) {  // this file system has no direct I/O
+    return open_descriptor("open", path, O_RDWR | O_DSYNC);
+  }
+  if (fd < 0) {
+    return errno_error("open", path, errno);
+  }
+  return Descriptor(fd);
+}
+
 Result<std::shared_ptr<File>> PosixFileSystem::open(const std::string& path, OpenMode mode) {
-  WEIR_TRY_ASSIGN(Descriptor descriptor, open_descriptor("open", path, open_flags(mode)));
+  WEIR_TRY_ASSIGN(Descriptor descriptor, open_for(path, mode));
   if (mode == OpenMode::kRead) {  // the other modes refuse a folder by themselves
     WEIR_TRY_ASSIGN(const struct stat status, stat_of(descriptor.get(), "open", path));
     if (S_ISDIR(status.st_mode)) {
@@ -321,6 +339,15 @@ Status PosixFileSystem::sync_directory(const std::string& path) {
                   open_descriptor("sync folder", path, O_RDONLY | O_DIRECTORY));
   if (retry_interrupted([&] { return ::fsync(descriptor.get()); }) != 0) {
     return errno_error("sync folder", path, errno);
+  }
+  return {};
+}
+
+Status PosixFileSystem::sync_disk(const std::string& path) {
+  WEIR_TRY_ASSIGN(const Descriptor descriptor,
+                  open_descriptor("sync the disk of", path, O_RDONLY | O_DIRECTORY));
+  if (retry_interrupted([&] { return ::syncfs(descriptor.get()); }) != 0) {
+    return errno_error("sync the disk of", path, errno);
   }
   return {};
 }

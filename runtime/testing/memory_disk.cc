@@ -13,6 +13,26 @@ namespace weir::testing::internal {
 
 using weir::internal::errno_error;
 
+namespace {
+
+bool creates(OpenMode mode) {
+  return mode == OpenMode::kCreateOrOpen || mode == OpenMode::kCreateNew ||
+         mode == OpenMode::kCreateTruncate;
+}
+
+// As direct I/O would refuse it, and as an extension would not be durable.
+Status check_durable_write(const MemoryDisk::Handle& handle, std::uint64_t position,
+                           ByteView bytes) {
+  const bool aligned = position % kDurableAlignment == 0 && bytes.size() % kDurableAlignment == 0 &&
+                       reinterpret_cast<std::uintptr_t>(bytes.data()) % kDurableAlignment == 0;
+  if (!aligned || position + bytes.size() > handle.node->content->size()) {
+    return errno_error("write durably", handle.path, EINVAL);
+  }
+  return {};
+}
+
+}  // namespace
+
 MemoryDisk::MemoryDisk(Options options)
     : options_(options), rng_(options.seed), tree_(std::make_unique<NameTree>()) {
   WEIR_ASSERT(options.block_bytes != 0 && options.block_bytes % 512 == 0);
@@ -194,7 +214,7 @@ Result<std::optional<MemoryDisk::Operation>> MemoryDisk::plan_open(const std::st
   if (place.node != nullptr && mode == OpenMode::kCreateNew) {
     return errno_error("open", path, EEXIST);
   }
-  const bool must_exist = mode == OpenMode::kRead || mode == OpenMode::kReadWrite;
+  const bool must_exist = !creates(mode);
   WEIR_TRY(find_file("open", path, must_exist).status());
   if (place.node == nullptr) {
     return std::optional(Operation::kCreate);
@@ -213,8 +233,7 @@ Result<MemoryDisk::Handle> MemoryDisk::open(const std::string& path, OpenMode mo
   const MutexLock lock(mutex_);
   WEIR_TRY(check_power(path));
   // Another thread may have made or removed the name since the plan.
-  const bool creates = mode != OpenMode::kRead && mode != OpenMode::kReadWrite;
-  WEIR_TRY_ASSIGN(NameTree::Place place, find_file("open", path, !creates));
+  WEIR_TRY_ASSIGN(NameTree::Place place, find_file("open", path, !creates(mode)));
   if (place.node != nullptr && mode == OpenMode::kCreateNew) {
     return errno_error("open", path, EEXIST);
   }
@@ -226,7 +245,8 @@ Result<MemoryDisk::Handle> MemoryDisk::open(const std::string& path, OpenMode mo
     set_size(*place.node, 0);
   }
   ++place.node->open_handles;
-  return Handle{place.node, generation_, mode != OpenMode::kRead, path};
+  return Handle{place.node, generation_, mode != OpenMode::kRead,
+                mode == OpenMode::kReadWriteDurable, path};
 }
 
 void MemoryDisk::close(const Handle& handle) {
@@ -299,7 +319,14 @@ Status MemoryDisk::write(const Handle& handle, std::uint64_t position, ByteView 
     return std::move(admission.status);
   }
   WEIR_TRY(check_alive(handle));
-  return store(*handle.node, handle.path, position, bytes);
+  if (handle.durable) {
+    WEIR_TRY(check_durable_write(handle, position, bytes));
+  }
+  WEIR_TRY(store(*handle.node, handle.path, position, bytes));
+  if (handle.durable) {
+    handle.node->content->sync();
+  }
+  return {};
 }
 
 Status MemoryDisk::sync(const Handle& handle) {

@@ -34,6 +34,7 @@ class MemoryDisk {
     NodePointer node;
     std::uint64_t generation = 0;
     bool writable = false;
+    bool durable = false;  // OpenMode::kReadWriteDurable
     std::string path;
   };
   struct Mapping {
@@ -68,6 +69,7 @@ class MemoryDisk {
   Status remove_directory(const std::string& path);
   Status create_directories(const std::string& path);
   Status sync_directory(const std::string& path);
+  Status sync_disk(const std::string& path);
   Result<std::vector<DirectoryEntry>> list(const std::string& path);
   Result<FileInfo> info(const std::string& path);
   Result<DiskSpace> disk_space(const std::string& path);

@@ -115,6 +115,31 @@ Status MemoryDisk::sync_directory(const std::string& path) {
   return {};
 }
 
+Status MemoryDisk::sync_disk(const std::string& path) {
+  Admission admission = admit(Operation::kSync, path);
+  const MutexLock lock(mutex_);
+  if (admission.verdict == Verdict::kFaulted) {
+    for (const NodePointer& node : tree_->all()) {
+      if (!node->is_folder()) {
+        node->pull_mapped();
+        node->content->fail_sync();
+      }
+    }
+  }
+  WEIR_TRY(std::move(admission.status));
+  WEIR_TRY(check_power(path));
+  WEIR_TRY(find_folder("sync the disk of", path).status());
+  for (const NodePointer& node : tree_->all()) {
+    if (node->is_folder()) {
+      tree_->sync(node);
+    } else {
+      node->pull_mapped();
+      node->content->sync();
+    }
+  }
+  return {};
+}
+
 Result<std::vector<DirectoryEntry>> MemoryDisk::list(const std::string& path) {
   WEIR_TRY(admit(Operation::kRead, path).status);
   const MutexLock lock(mutex_);

@@ -182,6 +182,9 @@ Status MemoryFileSystem::create_directories(const std::string& path) {
 Status MemoryFileSystem::sync_directory(const std::string& path) {
   return state_->disk->sync_directory(path);
 }
+Status MemoryFileSystem::sync_disk(const std::string& path) {
+  return state_->disk->sync_disk(path);
+}
 Result<std::vector<DirectoryEntry>> MemoryFileSystem::list(const std::string& path) {
   return state_->disk->list(path);
 }

@@ -112,6 +112,10 @@ Status KillerFiles::sync_directory(const std::string& path) {
   return guarded(kill_, std::nullopt, [&] { return inner_.sync_directory(path); });
 }
 
+Status KillerFiles::sync_disk(const std::string& path) {
+  return guarded(kill_, std::nullopt, [&] { return inner_.sync_disk(path); });
+}
+
 Result<std::vector<DirectoryEntry>> KillerFiles::list(const std::string& path) {
   return inner_.list(path);
 }

@@ -17,6 +17,7 @@ class KillerFiles final : public FileSystem {
   Status remove_directory(const std::string& path) override;
   Status create_directories(const std::string& path) override;
   Status sync_directory(const std::string& path) override;
+  Status sync_disk(const std::string& path) override;
   Result<std::vector<DirectoryEntry>> list(const std::string& path) override;
   Result<FileInfo> info(const std::string& path) override;
   Result<DiskSpace> disk_space(const std::string& path) override;

@@ -493,7 +493,7 @@ TEST(MemoryFileSystem, HoldsSubmittedRequestsUntilTheyAreRunInOrder) {
   const auto file = open(files, "/f");
   std::string order;
   const auto submit = [&](const std::string& text) {
-    files.submit({IoRequest::Kind::kWrite, file, 0, SharedBytes::copy_of(text)},
+    files.submit({IoRequest::Kind::kWrite, file, 0, {SharedBytes::copy_of(text), {}}},
                  [&order, text](const Status& status) { order += status.ok() ? text : "!"; });
   };
 

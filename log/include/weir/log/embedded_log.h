@@ -17,14 +17,21 @@ struct EmbeddedLogOptions {
   bool read_only = false;
   FileSystem* files = nullptr;   // null: the machine's disk
   const Clock* clock = nullptr;  // null: the machine's clock; stamps records and appends
-  // Runs the periodic checkpoint of recovery points; null: a private thread. Outlives the log.
+  // Runs the checkpoints that flush files behind the write-ahead log; null: a private thread.
+  // Outlives the log.
   Executor* executor = nullptr;
-  // false: no periodic work at all, for simulations.
+  // false: no periodic work at all, for simulations; a checkpoint is made when the write-ahead log
+  // is full, by the thread that finds it so.
   bool background = true;
   std::uint64_t seed = 0;  // of topic ids; 0: the machine's entropy
   // Memory for the newest batches of each partition, so that readers at the tail touch no file.
   std::size_t tail_cache_bytes = 4U << 20U;
   std::int32_t offsets_partitions = 50;  // offsets.topic.num.partitions, at the first commit
+  // The write-ahead log's files, bytes: the smallest, the largest, all together. Multiples of 4096;
+  // the smallest at least 16,384.
+  std::size_t wal_file_bytes_min = 4U << 20U;
+  std::size_t wal_file_bytes_max = 64U << 20U;
+  std::size_t wal_bytes_max = 256U << 20U;
 };
 
 // The log in this process: a directory of Kafka-format partitions behind the Backend port.

@@ -30,7 +30,14 @@ enum class OpenMode {
   kCreateOrOpen,    // read and write; made if absent
   kCreateNew,       // read and write; kExists if present
   kCreateTruncate,  // read and write; emptied if present
+  // Read and write, must exist: a write that returned ok is durable (O_DSYNC), and it goes past the
+  // page cache where the file system can (O_DIRECT), so that its failure is seen by the writer and
+  // hidden by no clean page. Position, size and memory of every transfer are multiples of
+  // kDurableAlignment. Only bytes inside the present size: truncation and extension need a sync().
+  kReadWriteDurable,
 };
+
+inline constexpr std::size_t kDurableAlignment = 4096;
 
 // An open file. Threading: thread-safe; overlapping writes race as they do in POSIX.
 class File {
@@ -88,7 +95,8 @@ struct IoRequest {
   Kind kind = Kind::kSync;
   std::shared_ptr<File> file;
   std::uint64_t position = 0;  // kWrite
-  SharedBytes bytes;           // kWrite
+  // kWrite. The owner may be null: then the caller keeps the bytes until `done` runs.
+  SharedSlice bytes;
 };
 
 // Threading: thread-safe.
@@ -106,6 +114,9 @@ class FileSystem {
   // With all parents; ok when it exists.
   virtual Status create_directories(const std::string& path) = 0;
   virtual Status sync_directory(const std::string& path) = 0;
+  // All that was written, made, renamed and removed so far on the disk that holds the folder `path`
+  // is durable (syncfs): one call for many files. An error means what File::sync()'s does.
+  virtual Status sync_disk(const std::string& path) = 0;
   // Sorted by name, without "." and "..". Errors: kNotFound.
   virtual Result<std::vector<DirectoryEntry>> list(const std::string& path) = 0;
   // Errors: kNotFound.
@@ -136,6 +147,9 @@ Result<std::string> read_file(FileSystem& files, const std::string& path,
 // Writes `path`.tmp, syncs, renames, syncs the folder: after ok the new text survives power loss,
 // before that the old one does. Kafka's AtomicFileWriter order.
 Status replace_file(FileSystem& files, const std::string& path, ByteView text);
+// The same without a sync: other processes see the old text or the new one; a power cut may leave
+// either, or an empty file.
+Status replace_file_unsynced(FileSystem& files, const std::string& path, ByteView text);
 // Removes a folder and all that is in it. ok when absent.
 Status remove_tree(FileSystem& files, const std::string& path);
 std::string parent_path(const std::string& path);

@@ -14,10 +14,11 @@ namespace weir::testing {
 // Model. Each file has cached content (what reads see) and durable content in blocks of
 // `block_bytes`. A write dirties blocks; sync() makes the file's content and size durable. Names
 // (create, rename, remove) take effect in the cache at once and become durable by sync_directory()
-// of the folder (in order, per folder). power_cut() throws the cache away and keeps, as the seed
-// decides, any subset of the unsynced blocks (a kept block may itself be torn at a 512-byte
-// border), any length between the durable and the cached one, and any prefix of each folder's
-// unsynced name changes. Bytes never written but inside a kept length read as zeros.
+// of the folder (in order, per folder), all of both by sync_disk() (an operation kSync).
+// power_cut() throws the cache away and keeps, as the seed decides, any subset of the unsynced
+// blocks (a kept block may itself be torn at a 512-byte border), any length between the durable and
+// the cached one, and any prefix of each folder's unsynced name changes. Bytes never written but
+// inside a kept length read as zeros.
 //
 // Threading: thread-safe. submit() completes on the caller's thread before it returns, unless
 //            hold_submits(true): then run_submitted() completes them, in order.
@@ -76,6 +77,7 @@ class MemoryFileSystem : public FileSystem {
   Status remove_directory(const std::string& path) override;
   Status create_directories(const std::string& path) override;
   Status sync_directory(const std::string& path) override;
+  Status sync_disk(const std::string& path) override;
   Result<std::vector<DirectoryEntry>> list(const std::string& path) override;
   Result<FileInfo> info(const std::string& path) override;
   Result<DiskSpace> disk_space(const std::string& path) override;

@@ -1,6 +1,5 @@
-#include "log/partition/durability.h"
+#include "tests/log/durability/fake_log.h"
 
-#include <weir/runtime/testing/memory_file_system.h>
 #include <weir/runtime/thread_annotations.h>
 
 #include <gtest/gtest.h>
@@ -8,43 +7,19 @@
 namespace weir::log {
 namespace {
 
-class FakeLog : public DurableLog {
- public:
-  explicit FakeLog(FileSystem& files, const std::string& path) {
-    file_ = *files.open(path, OpenMode::kCreateOrOpen);
-  }
-  void write(Offset end) {
-    end_ = end;
-    dirty_ = true;
-  }
-  Dirty take_dirty() override {
-    ++rounds;
-    Dirty dirty{{}, end_};
-    if (dirty_) {
-      dirty.files.push_back(file_);
-    }
-    dirty_ = false;
-    return dirty;
-  }
-  void on_durable(Offset end) override { durable = end; }
-  void on_durability_lost(const Error& error) override { lost = error.to_string(); }
+using testing::FakeLog;
 
-  int rounds = 0;
-  Offset durable;
-  std::string lost;
-
- private:
-  std::shared_ptr<File> file_;
-  Offset end_;
-  bool dirty_ = false;
-};
+void append(Durability& flusher, const std::shared_ptr<FakeLog>& log, Offset end) {
+  log->write(end);
+  flusher.add(log, SharedBytes(), end);
+  flusher.start();
+}
 
 TEST(Flusher, TellsTheLogWhatIsDurable) {
   weir::testing::MemoryFileSystem disk;
   const auto flusher = make_flusher(disk);
   const auto log = std::make_shared<FakeLog>(disk, "a");
-  log->write(Offset(7));
-  flusher->submit(log);
+  append(*flusher, log, Offset(7));
   flusher->drain();
   EXPECT_EQ(log->durable, Offset(7));
   EXPECT_EQ(log->rounds, 1);
@@ -55,11 +30,8 @@ TEST(Flusher, ServesWhatComesDuringASyncTogetherByTheNext) {
   const auto flusher = make_flusher(disk);
   const auto log = std::make_shared<FakeLog>(disk, "a");
   disk.hold_submits(true);
-  log->write(Offset(1));
-  flusher->submit(log);
-  for (int i = 2; i <= 9; ++i) {
-    log->write(Offset(i));
-    flusher->submit(log);
+  for (int i = 1; i <= 9; ++i) {
+    append(*flusher, log, Offset(i));
   }
   EXPECT_EQ(disk.run_submitted(), 1U);
   EXPECT_EQ(log->durable, Offset(1));
@@ -75,8 +47,7 @@ TEST(Flusher, KeepsTheLogAliveUntilItWasTold) {
   disk.hold_submits(true);
   auto log = std::make_shared<FakeLog>(disk, "a");
   const std::weak_ptr<FakeLog> watch = log;
-  log->write(Offset(1));
-  flusher->submit(log);
+  append(*flusher, log, Offset(1));
   log.reset();
   EXPECT_FALSE(watch.expired());
   disk.run_submitted();
@@ -94,10 +65,8 @@ TEST(Flusher, ReportsAFailedSyncOfThatLogOnly) {
                ? Status(Error(Errc::kIo, "sync bad"))
                : Status();
   });
-  good->write(Offset(3));
-  bad->write(Offset(3));
-  flusher->submit(good);
-  flusher->submit(bad);
+  append(*flusher, good, Offset(3));
+  append(*flusher, bad, Offset(3));
   flusher->drain();
   EXPECT_EQ(good->durable, Offset(3));
   EXPECT_TRUE(good->lost.empty());
@@ -112,8 +81,7 @@ TEST(Flusher, RunsLogsBesideEachOther) {
   std::vector<std::shared_ptr<FakeLog>> logs;
   for (int i = 0; i < 10; ++i) {
     logs.push_back(std::make_shared<FakeLog>(disk, std::to_string(i)));
-    logs.back()->write(Offset(i + 1));
-    flusher->submit(logs.back());
+    append(*flusher, logs.back(), Offset(i + 1));
   }
   EXPECT_EQ(disk.run_submitted(), 10U);
   flusher->drain();

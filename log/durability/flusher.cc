@@ -1,4 +1,4 @@
-#include "log/partition/durability.h"
+#include "log/durability/durability.h"
 
 #include <weir/runtime/assert.h>
 #include <weir/runtime/thread_annotations.h>
@@ -27,6 +27,7 @@ struct Shared {
   CondVar finished;
   std::uint64_t next_ticket WEIR_GUARDED_BY(mutex) = 0;
   std::map<DurableLog*, State> logs WEIR_GUARDED_BY(mutex);
+  std::vector<std::shared_ptr<DurableLog>> ready WEIR_GUARDED_BY(mutex);  // no round runs yet
 };
 
 // One sync of all dirty files of one log.
@@ -51,6 +52,7 @@ bool finish(Round& round) {
     failure = round.failure;
   }
   if (failure.ok()) {
+    round.log->on_flushed(round.end);
     round.log->on_durable(round.end);
   } else {
     round.log->on_durability_lost(failure.error());
@@ -82,21 +84,31 @@ void file_synced(const std::shared_ptr<Round>& round, Status status) {
   }
 }
 
+void sync_files(const std::shared_ptr<Round>& round, std::vector<std::shared_ptr<File>> files) {
+  round->left = files.size() + 1;
+  for (std::shared_ptr<File>& file : files) {
+    IoRequest request;
+    request.kind = IoRequest::Kind::kSync;
+    request.file = std::move(file);
+    round->shared->files.submit(std::move(request),
+                                [round](Status status) { file_synced(round, std::move(status)); });
+  }
+}
+
 void run_rounds(const std::shared_ptr<Shared>& shared, const std::shared_ptr<DurableLog>& log) {
   bool again = true;
   while (again) {
     const auto round = std::make_shared<Round>();
     round->shared = shared;
     round->log = log;
-    DurableLog::Dirty dirty = log->take_dirty();
-    round->end = dirty.end;
-    round->left = dirty.files.size() + 1;
-    for (std::shared_ptr<File>& file : dirty.files) {
-      IoRequest request;
-      request.kind = IoRequest::Kind::kSync;
-      request.file = std::move(file);
-      shared->files.submit(std::move(request),
-                           [round](Status status) { file_synced(round, std::move(status)); });
+    Result<DurableLog::Unflushed> unflushed = log->prepare_flush(FlushMode::kByFile);
+    if (unflushed.ok()) {
+      round->end = unflushed->end;
+      sync_files(round, std::move(unflushed->files));
+    } else {
+      const MutexLock lock(round->mutex);
+      round->failure = unflushed.status();
+      round->left = 1;
     }
     again = round->left.fetch_sub(1) == 1 && finish(*round);
   }
@@ -105,25 +117,37 @@ void run_rounds(const std::shared_ptr<Shared>& shared, const std::shared_ptr<Dur
 class Flusher : public Durability {
  public:
   explicit Flusher(FileSystem& files) : shared_(std::make_shared<Shared>(files)) {}
-  ~Flusher() override { drain_all(); }
+  ~Flusher() override { Flusher::drain(); }
 
-  void submit(std::shared_ptr<DurableLog> log) override {
+  bool writes_ahead() const override { return false; }
+  Status admit() const override { return Status(); }
+  void add(std::shared_ptr<DurableLog> log, SharedBytes /*batch*/, Offset /*end*/) override {
+    const MutexLock lock(shared_->mutex);
+    const std::uint64_t ticket = shared_->next_ticket++;
+    const auto [found, idle] = shared_->logs.try_emplace(log.get());
+    if (idle) {
+      found->second.running_ticket = ticket;
+      shared_->ready.push_back(std::move(log));
+    } else if (!found->second.waiting_ticket) {
+      found->second.waiting_ticket = ticket;
+    }
+  }
+  void start() override {
+    std::vector<std::shared_ptr<DurableLog>> ready;
     {
       const MutexLock lock(shared_->mutex);
-      const std::uint64_t ticket = shared_->next_ticket++;
-      const auto [found, idle] = shared_->logs.try_emplace(log.get());
-      if (!idle) {
-        if (!found->second.waiting_ticket) {
-          found->second.waiting_ticket = ticket;
-        }
-        return;
-      }
-      found->second.running_ticket = ticket;
+      ready.swap(shared_->ready);
     }
-    run_rounds(shared_, log);
+    for (const std::shared_ptr<DurableLog>& log : ready) {
+      run_rounds(shared_, log);
+    }
   }
+  void note_unflushed(std::shared_ptr<DurableLog> /*log*/) override {}
 
-  void drain() override { drain_all(); }
+  void drain() override {
+    start();
+    drain_all();
+  }
 
  private:
   void drain_all() {
