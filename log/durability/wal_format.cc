@@ -56,6 +56,7 @@ std::uint32_t write_wal_frame_header(char* out, const WalFrameHeader& header) {
   store_be(out + 28, header.payload_bytes);
   store_be(out + 32, header.heads_crc);
   store_be(out + 36, header.entries);
+  store_be(out + 40, std::uint32_t{header.begins});
   const std::uint32_t crc = crc32c({out + kFrameCrcEnd, kWalFrameHeaderBytes - kFrameCrcEnd});
   store_be(out + 4, crc);
   return crc;
@@ -77,6 +78,7 @@ std::optional<WalFrameHeader> read_wal_frame_header(ByteView bytes, std::uint64_
   header.payload_bytes = load_be<std::uint32_t>(bytes.data() + 28);
   header.heads_crc = load_be<std::uint32_t>(bytes.data() + 32);
   header.entries = load_be<std::uint32_t>(bytes.data() + 36);
+  header.begins = load_be<std::uint32_t>(bytes.data() + 40) != 0;
   return header;
 }
 

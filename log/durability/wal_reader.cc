@@ -170,6 +170,9 @@ class Reader {
     result_.next_sequence = frame.sequence + 1;
     result_.previous_crc = frame.crc;
     result_.bytes += kWalFrameHeaderBytes + frame.payload_bytes;
+    if (frame.begins) {
+      drop_group();
+    }
     for (const auto& [head, body] : entries_) {
       add_entry(head, body, frame.sequence >= trim_);
     }

@@ -106,6 +106,7 @@ class WriteAheadLog::Core : public std::enable_shared_from_this<Core> {
   bool frame_ready_ = false;     // taken, not written yet
   std::size_t frame_bytes_ = 0;  // as written
   std::uint32_t previous_crc_ = 0;
+  bool begins_ = true;  // nothing was written since the start
 
   Mutex checkpoint_mutex_;  // one checkpoint at a time; taken before mutex_
 
@@ -272,6 +273,7 @@ WriteAheadLog::Core::Step WriteAheadLog::Core::write_next(
   WalFrameHeader header;
   header.wal_id = files_.wal_id();
   header.previous_crc = previous_crc_;
+  header.begins = begins_;
   WalFileHeader next;
   next.previous_crc = previous_crc_;
   {
@@ -403,6 +405,7 @@ void WriteAheadLog::Core::finish_write(const Status& status) {
     return;
   }
   files_.written(frame_bytes_);
+  begins_ = false;
   frame_ready_ = false;
   if (split_part_ != 0) {
     split_done_ += std::exchange(split_part_, 0);

@@ -59,6 +59,8 @@ LocalPartition::LocalPartition(const Environment& environment, OpenOptions optio
       high_watermark_(options_.read_only ? log.log_start : log.log_end),
       recovery_point_(options_.read_only ? high_watermark_ : log.recovery_point),
       tail_(environment.tail_cache_bytes),
+      // Names that an earlier life made and did not flush.
+      side_changes_(recovery_point_ < log_end_ ? 1 : 0),
       watermark_(options_.watermark) {
   // A new leader's epoch starts at the log's end, with or without data (KAFKA-7415).
   if (!options_.read_only && leader_epoch_ > epochs_.latest()) {

@@ -135,7 +135,7 @@ class LocalPartition final : public Partition {
   TailCache tail_ WEIR_GUARDED_BY(mutex_);
   // Counts changes of names and side files: all, those that the running flush covers, those that
   // were flushed.
-  std::uint64_t side_changes_ WEIR_GUARDED_BY(mutex_) = 0;
+  std::uint64_t side_changes_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t side_prepared_ WEIR_GUARDED_BY(mutex_) = 0;
   std::uint64_t side_flushed_ WEIR_GUARDED_BY(mutex_) = 0;
   std::optional<Error> failure_ WEIR_GUARDED_BY(mutex_);
