@@ -80,6 +80,7 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
   directory.wal.file_bytes_min = options.wal_file_bytes_min;
   directory.wal.file_bytes_max = std::max(options.wal_file_bytes_min, options.wal_file_bytes_max);
   directory.wal.total_bytes_max = options.wal_bytes_max;
+  directory.wal.checkpoint_bytes = options.wal_bytes_max / 4;
   if (options.background) {
     directory.checkpoint_due = [state = state.get()] { state->checkpoint_soon(); };
   }

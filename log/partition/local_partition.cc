@@ -266,15 +266,21 @@ Status LocalPartition::prepare_folder() {
     WEIR_TRY(make_folder());
     folder_exists_ = true;
   }
-  if (!metadata_exists_ && !options_.topic_id.is_zero()) {
-    const std::string path = join_path(options_.path, kPartitionMetadataName);
-    const std::string text = encode_partition_metadata(options_.topic_id);
-    WEIR_TRY(writes_ahead() ? replace_file_unsynced(environment_.files, path, text)
-                            : replace_file(environment_.files, path, text));
-    metadata_exists_ = true;
-    note_side_change();
-  }
+  WEIR_TRY(write_metadata(!writes_ahead()));
   return epochs_dirty_ ? write_epochs(!writes_ahead()) : Status();
+}
+
+Status LocalPartition::write_metadata(bool durable) {
+  if (metadata_exists_ || options_.topic_id.is_zero()) {
+    return Status();
+  }
+  const std::string path = join_path(options_.path, kPartitionMetadataName);
+  const std::string text = encode_partition_metadata(options_.topic_id);
+  WEIR_TRY(durable ? replace_file(environment_.files, path, text)
+                   : replace_file_unsynced(environment_.files, path, text));
+  metadata_exists_ = true;
+  note_side_change();
+  return Status();
 }
 
 void LocalPartition::note_side_change() {
@@ -434,6 +440,7 @@ Result<DurableLog::Unflushed> LocalPartition::prepare(FlushMode mode, bool with_
     }
   }
   if (side && folder_exists_) {
+    WEIR_TRY(write_metadata(mode == FlushMode::kByFile));
     WEIR_TRY(write_epochs(mode == FlushMode::kByFile));
     if (mode == FlushMode::kByFile) {
       result.folders = {parent_path(options_.path), options_.path};

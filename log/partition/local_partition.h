@@ -73,6 +73,7 @@ class LocalPartition final : public Partition {
   AppendRules append_rules(AppendOrigin origin, const PartitionSettings& settings) const;
   Status prepare_folder() WEIR_REQUIRES(append_mutex_);
   Status make_folder() WEIR_REQUIRES(append_mutex_);
+  Status write_metadata(bool durable) WEIR_REQUIRES(append_mutex_);
   Status write_epochs(bool durable) WEIR_REQUIRES(append_mutex_);
   // A file's name or a side file changed without a sync: the next flush has it to do.
   void note_side_change() WEIR_EXCLUDES(mutex_);

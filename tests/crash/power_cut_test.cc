@@ -76,6 +76,9 @@ class Machine {
     options.clock = &clock_;
     options.executor = &executor_;  // writes recovery points now and then
     options.seed = 42;
+    options.wal_file_bytes_min = 32U << 10U;
+    options.wal_file_bytes_max = 64U << 10U;
+    options.wal_bytes_max = 256U << 10U;
     options.offsets_partitions = 2;
     return options;
   }

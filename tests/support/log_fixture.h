@@ -33,6 +33,9 @@ class LogFixture {
     result.background = false;
     result.read_only = read_only;
     result.seed = 42;
+    result.wal_file_bytes_min = 32U << 10U;
+    result.wal_file_bytes_max = 64U << 10U;
+    result.wal_bytes_max = 256U << 10U;
     return result;
   }
   void close() {

@@ -10,9 +10,18 @@
 namespace weir::crash {
 namespace {
 
-constexpr std::array<std::string_view, kPoints> kNames = {
-    "append",   "roll",      "sync",   "changelog-written", "sink-flushed", "offsets-committed",
-    "promoted", "sst-build", "ingest", "old-removed",       "close"};
+constexpr std::array<std::string_view, kPoints> kNames = {"append",
+                                                          "roll",
+                                                          "sync",
+                                                          "flush",
+                                                          "changelog-written",
+                                                          "sink-flushed",
+                                                          "offsets-committed",
+                                                          "promoted",
+                                                          "sst-build",
+                                                          "ingest",
+                                                          "old-removed",
+                                                          "close"};
 
 }  // namespace
 

@@ -10,6 +10,10 @@ bool is_partition_log(const std::string& path) {
   return path.ends_with(".log") && path.find("/log/") != std::string::npos;
 }
 
+bool is_wal(const std::string& path) {
+  return path.ends_with(".wal");
+}
+
 bool is_table(const std::string& path) {
   return path.ends_with(".ingest") || path.ends_with(".sst");
 }
@@ -17,6 +21,9 @@ bool is_table(const std::string& path) {
 std::optional<Point> point_of_write(const std::string& path) {
   if (is_partition_log(path)) {
     return Point::kAppend;
+  }
+  if (is_wal(path)) {
+    return Point::kSync;
   }
   if (is_table(path)) {
     return Point::kSstBuild;
@@ -50,16 +57,17 @@ class KillerFile final : public File {
   Status write_at(std::uint64_t position, ByteView bytes) override {
     if (kill_.is_due(point_of_write(path()), true)) {
       const Moment moment = kill_.moment();
-      const std::size_t arrives = moment == Moment::kBefore   ? 0
-                                  : moment == Moment::kWithin ? bytes.size() / 2
-                                                              : bytes.size();
+      std::size_t arrives = moment == Moment::kBefore   ? 0
+                            : moment == Moment::kWithin ? bytes.size() / 2
+                                                        : bytes.size();
+      arrives -= is_wal(path()) ? arrives % kDurableAlignment : 0;
       inner_->write_at(position, bytes.substr(0, arrives)).ignore("nobody is left to be told");
       kill_.die();
     }
     return inner_->write_at(position, bytes);
   }
   Status sync() override {
-    return guarded(kill_, is_partition_log(path()) ? std::optional(Point::kSync) : std::nullopt,
+    return guarded(kill_, is_partition_log(path()) ? std::optional(Point::kFlush) : std::nullopt,
                    [&] { return inner_->sync(); });
   }
   Result<std::uint64_t> size() override { return inner_->size(); }
@@ -113,7 +121,7 @@ Status KillerFiles::sync_directory(const std::string& path) {
 }
 
 Status KillerFiles::sync_disk(const std::string& path) {
-  return guarded(kill_, std::nullopt, [&] { return inner_.sync_disk(path); });
+  return guarded(kill_, Point::kFlush, [&] { return inner_.sync_disk(path); });
 }
 
 Result<std::vector<DirectoryEntry>> KillerFiles::list(const std::string& path) {

@@ -73,6 +73,10 @@ class Pipeline {
     log::EmbeddedLogOptions options;
     options.files = &files_;
     options.offsets_partitions = 2;
+    // Small, so that checkpoints come and files are used again within a run.
+    options.wal_file_bytes_min = 64U << 10U;
+    options.wal_file_bytes_max = 256U << 10U;
+    options.wal_bytes_max = 1U << 20U;
     WEIR_TRY_ASSIGN(const std::unique_ptr<log::EmbeddedLog> log,
                     log::EmbeddedLog::open(arguments_.directory, options));
     WEIR_TRY(make_topics(log->admin()));
