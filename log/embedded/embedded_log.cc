@@ -65,6 +65,7 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
   directory.tail_cache_bytes = options.tail_cache_bytes;
   directory.offsets_partitions = options.offsets_partitions;
   WEIR_TRY_ASSIGN(state->directory, LogDirectory::open(path, directory));
+  state->recovery = state->directory->recovery();
   state->admin = std::make_unique<EmbeddedAdmin>(*state->directory);
   state->options = options;
   if (options.background && !options.read_only) {
@@ -102,6 +103,10 @@ Result<std::unique_ptr<Group>> EmbeddedLog::make_group(const std::string& group_
   }
   return std::unique_ptr<Group>(
       std::make_unique<EmbeddedGroup>(*state_->directory, state_->group_members, group_id));
+}
+
+const RecoveryResult& EmbeddedLog::recovery() const {
+  return state_->recovery;
 }
 
 const std::string& EmbeddedLog::state_directory() const {
