@@ -7,6 +7,7 @@
 #include "log/partition/leader_epoch_cache.h"
 #include "log/partition/partition_metadata.h"
 #include "log/record/batch_decoder.h"
+#include "log/record/control_record.h"
 #include "log/segment/segment_names.h"
 #include "log/verify/epoch_check.h"
 #include "log/verify/findings.h"
@@ -22,6 +23,17 @@ namespace weir::log {
 namespace {
 
 constexpr std::string_view kSwapSuffix = ".swap";
+
+// ".log" files that a deletion or a compaction had renamed.
+bool is_left_over(std::string_view name) {
+  for (const std::string_view suffix :
+       {std::string_view(".deleted"), std::string_view(".cleaned"), kSwapSuffix}) {
+    if (name.ends_with(suffix)) {
+      return parse_log_file_name(name.substr(0, name.size() - suffix.size())).has_value();
+    }
+  }
+  return false;
+}
 
 struct LogFile {
   std::string path;
@@ -97,11 +109,62 @@ class Check {
       } else if (file.kind == DumpFileKind::kSnapshot) {
         check_small(path,
                     [](const std::string& text) { return parse_producer_snapshot(text).status(); });
-      } else if (file.kind == DumpFileKind::kOther &&
-                 file.name.find(".log.") != std::string::npos) {
-        findings_.note(path, "left by a roll, a deletion or a compaction that a crash cut short");
+      } else if (file.kind == DumpFileKind::kMetadataSnapshot) {
+        check_metadata_snapshot(path);
+      } else if (is_left_over(file.name)) {
+        findings_.note(path, "left by a deletion or a compaction that a crash cut short");
       }
     }
+  }
+
+  // Whole batches from a SNAPSHOT_HEADER to a SNAPSHOT_FOOTER.
+  void check_metadata_snapshot(const std::string& path) {
+    const Result<std::shared_ptr<File>> file = files_.open(path, OpenMode::kRead);
+    if (!file.ok()) {
+      findings_.damage(path, file.error().message());
+      return;
+    }
+    const Status walked = walk_metadata_snapshot(path, **file);
+    if (!walked.ok()) {
+      findings_.damage(path, walked.error().message());
+    }
+  }
+
+  Status walk_metadata_snapshot(const std::string& path, File& file) {
+    WEIR_TRY_ASSIGN(const std::uint64_t size, file.size());
+    SegmentWalk walk(file, size, Offset(0), kOffsetMax);
+    std::optional<ControlType> first;
+    std::optional<ControlType> last;
+    bool is_first = true;
+    while (true) {
+      WEIR_TRY_ASSIGN(const WalkItem item, walk.next());
+      if (const auto* range = std::get_if<DamagedRange>(&item)) {
+        report_range(path, *range, false);
+        return Status();
+      }
+      const auto* const batch = std::get_if<WalkedBatch>(&item);
+      if (batch == nullptr) {
+        break;
+      }
+      last = control_type(*batch);
+      first = std::exchange(is_first, false) ? last : first;
+    }
+    if (first != ControlType::kSnapshotHeader || last != ControlType::kSnapshotFooter) {
+      return Error(Errc::kCorrupt, "does not go from a SNAPSHOT_HEADER to a SNAPSHOT_FOOTER");
+    }
+    return Status();
+  }
+
+  // Of the first record of a control batch.
+  std::optional<ControlType> control_type(const WalkedBatch& batch) {
+    records_.clear();
+    if (!batch.header.is_control() ||
+        !decode_records(batch.header, batch.bytes, DecodeLimits(), records_, decompressed_).ok() ||
+        records_.empty()) {
+      return std::nullopt;
+    }
+    const Result<ControlRecord> control = parse_control_record(records_.front());
+    return control.ok() ? std::optional(control->type) : std::nullopt;
   }
 
   void check_small(const std::string& path,

@@ -304,6 +304,24 @@ TEST(PartitionCheck, TakesAPreallocatedIndexForWhatItIs) {
   EXPECT_TRUE(check(folder.files, folder.path()).findings.empty());
 }
 
+TEST(PartitionCheck, FindsASnapshotOfTheMetadataLogThatIsCutShort) {
+  weir::testing::MemoryFileSystem files;
+  ASSERT_TRUE(files.create_directories("__cluster_metadata-0").ok());
+  const std::string path = "__cluster_metadata-0/00000000000000000008-0000000003.checkpoint";
+  const std::string bytes =
+      testing::file_text(WEIR_TEST_DATA "/log/log-directory/bootstrap.checkpoint");
+  const auto findings = [&](const std::string& snapshot) {
+    put_file(files, path, snapshot);
+    return short_texts(check(files, "__cluster_metadata-0").findings);
+  };
+  const std::string name = "damage 00000000000000000008-0000000003.checkpoint";
+
+  EXPECT_TRUE(findings(bytes).empty());
+  EXPECT_EQ(findings(bytes.substr(0, 336)), std::vector<std::string>{name});  // no footer
+  EXPECT_EQ(findings(bytes.substr(0, 400)), std::vector<std::string>{name + " 336-400 7-"});
+  EXPECT_EQ(findings(""), std::vector<std::string>{name});
+}
+
 // --- Batches made by hand
 
 std::string batch_at(std::int64_t base, int records, std::int32_t epoch, std::int64_t time = 1000) {

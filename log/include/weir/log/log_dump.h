@@ -43,17 +43,17 @@ struct DumpOptions {
 //
 // JSON is one object on one line, in this order:
 //   folder, nextOffsetInFiles (-1: no batch), files {name: size}, leaderEpochs [{epoch,
-//   startOffset}], partitionMetadata {version, topicId}, producerSnapshots {file: [..]}, segments
-//   [{file, baseOffset, size, validBytes, offsetIndex, timeIndex, txnIndex}], batches, control,
-//   records, decoded (with a decoder: {offset, keyType, keyName, key, valueVersion, value}, of the
-//   metadata log {offset, type, version, data}), abortedTransactions [{producerId, firstOffset,
+//   startOffset}], partitionMetadata {version, topicId}, producerSnapshots {file: [..]},
+//   metadataSnapshots [{file, endOffset, epoch}], checkpoints {file: {topic-partition: offset}},
+//   segments [{file, baseOffset, size, validBytes, offsetIndex, timeIndex, txnIndex}], batches,
+//   control, records, decoded [{offset, keyType, keyName, key, valueVersion, value}; of the
+//   metadata log {offset, type, version, data}], abortedTransactions [{producerId, firstOffset,
 //   lastOffset}] in the order of their markers, damaged [{segment, position, endPosition,
 //   firstOffset, nextOffset, reason}] and, only if there are any, damagedFiles [{file, reason}].
-// leaderEpochs, partitionMetadata, producerSnapshots and txnIndex are absent when their files are,
-// records and decoded without DumpOptions::records. Behind producerSnapshots, where there are such
-// files: metadataSnapshots [{file, endOffset, epoch}], checkpoints {file: {topic-partition:
-// offset}}. nextOffset is null when nothing readable stands behind the
-// range. For a single file the object has that file's parts only.
+// leaderEpochs to checkpoints and txnIndex are absent when their files are, records and decoded
+// without DumpOptions::records, decoded without a decoder. nextOffset is null when nothing readable
+// stands behind the range. For a single file the object has that file's parts only; the records of
+// a metadata snapshot are in the dump of that file alone.
 //
 // Message sets of magic 0 and 1 are ranges that cannot be read, and named as what they are.
 //
