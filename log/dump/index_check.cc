@@ -114,7 +114,7 @@ void IndexCheck::check_offset_entry(const WalkedBatch& batch) {
                         entry.position, why));
     };
     if (entry.position < batch.position) {
-      wrong("no batch begins there");
+      no_batch_at(i);
     } else if (batch.header.last_offset() > entry.last_offset) {
       wrong(fmt::format("the batch there ends at offset {}", batch.header.last_offset().value()));
     } else if (i > 0 && batch.header.base_offset <= offsets_[i - 1].last_offset) {
@@ -122,6 +122,13 @@ void IndexCheck::check_offset_entry(const WalkedBatch& batch) {
                         batch.header.base_offset.value(), offsets_[i - 1].last_offset.value()));
     }
   }
+}
+
+void IndexCheck::no_batch_at(std::size_t i) {
+  const OffsetIndex::Entry& entry = offsets_[i];
+  fault(offset_file_, i * OffsetIndex::kEntryBytes, entry.last_offset,
+        fmt::format("entry {} (offset {}, position {}): no batch begins there", i,
+                    entry.last_offset.value(), entry.position));
 }
 
 void IndexCheck::check_time_entries(const BatchHeader& header) {
@@ -142,9 +149,12 @@ void IndexCheck::check_time_entries(const BatchHeader& header) {
 
 void IndexCheck::add(const DamagedRange& range) {
   has_damage_ = true;
-  while (next_offset_entry_ < offsets_.size() &&
-         offsets_[next_offset_entry_].position < range.end_position) {
-    ++next_offset_entry_;
+  for (; next_offset_entry_ < offsets_.size() &&
+         offsets_[next_offset_entry_].position < range.end_position;
+       ++next_offset_entry_) {
+    if (offsets_[next_offset_entry_].position < range.position) {
+      no_batch_at(next_offset_entry_);
+    }
   }
   while (next_time_entry_ < times_.size() &&
          (!range.next_offset || times_[next_time_entry_].offset < *range.next_offset)) {

@@ -87,6 +87,7 @@ class IndexCheck {
              std::string what);
   void read_offset_entry(const char* in, Offset base);
   void read_time_entry(const char* in, Offset base);
+  void no_batch_at(std::size_t i);
   void check_offset_entry(const WalkedBatch& batch);
   void check_time_entries(const BatchHeader& header);
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -74,16 +75,16 @@ class DirectoryCheck {
         continue;
       }
       if (const std::optional<TopicPartition> name = parse_folder(entry.name)) {
+        folders_.insert(*name);
         check_one(*name, join_path(path_, entry.name), own);
       } else if (is_in_transition(entry.name)) {
         own.note(join_path(path_, entry.name), "not checked: it is being deleted or moved");
       }
     }
+    check_lost_folders(own);
     totals_.damage += own.damage_count();
     totals_.notes += own.note_count();
-    for (const VerifyFinding& finding : own.take(path_)) {
-      report_(finding);
-    }
+    hand_on(own.take(path_));
     return totals_;
   }
 
@@ -140,6 +141,21 @@ class DirectoryCheck {
     compare(name, folder, *check, own);
   }
 
+  // What had durable records and has no folder. A crash may have come between the deletion of a
+  // topic and the next checkpoint.
+  void check_lost_folders(Findings& own) {
+    for (const auto& [name, offset] : facts_.recovery_points) {
+      const Offset start = find_offset(facts_.log_starts, name).value_or(Offset(0));
+      if (offset > start && !folders_.contains(name)) {
+        own.add({.severity = facts_.clean ? VerifySeverity::kDamage : VerifySeverity::kNote,
+                 .file = join_path(path_, name.to_string()),
+                 .first_offset = start,
+                 .next_offset = offset,
+                 .what = "durable by the recovery point, and the folder is not there"});
+      }
+    }
+  }
+
   static void note_unchecked(const std::string& folder, const Error& error, Findings& own) {
     if (error.code() == Errc::kNotFound) {
       return;  // a running process took it away meanwhile
@@ -185,6 +201,7 @@ class DirectoryCheck {
   const std::string path_;
   const std::function<void(const VerifyFinding&)>& report_;
   DirectoryFacts facts_;
+  std::set<TopicPartition> folders_;
   VerifyTotals totals_;
 };
 

@@ -564,15 +564,29 @@ TEST(VerifyLog, FindsAHighWatermarkBehindTheEndOfTheLog) {
             std::vector<std::string>{"damage replication-offset-checkpoint 3-9"});
 }
 
+TEST(VerifyLog, FindsAFolderThatIsGone) {
+  LogFixture fixture;
+  fill(fixture);
+  fixture.close();
+  ASSERT_TRUE(remove_tree(*fixture.files, "data/log/lines-0").ok());
+
+  EXPECT_EQ(verify(*fixture.files, "data").findings,
+            std::vector<std::string>{"damage lines-0 0-3"});
+}
+
 TEST(VerifyLog, NotesFoldersOnTheirWay) {
   LogFixture fixture;
   fill(fixture);
   fixture.close();
   ASSERT_TRUE(fixture.files->rename("data/log/lines-1", "data/log/lines-1.0123456789-delete").ok());
 
+  ASSERT_TRUE(fixture.files->remove_file("data/log/.kafka_cleanshutdown").ok());
+
   const Verified verified = verify(*fixture.files, "data");
 
-  EXPECT_EQ(verified.findings, std::vector<std::string>{"note lines-1.0123456789-delete"});
+  // A topic was deleted, then it crashed.
+  EXPECT_EQ(verified.findings,
+            (std::vector<std::string>{"note lines-1.0123456789-delete", "note lines-1 0-1"}));
   EXPECT_EQ(verified.totals.partitions, 2U);
 }
 

@@ -61,7 +61,9 @@ struct DumpOptions {
 //            that it had at the start; a batch that is being appended right there is left out.
 // Ownership: borrows everything. Only this call calls `write`, with pieces of about 64 KiB; larger
 //            ones only for one record.
-// Bounds:    one batch (at most 256 MiB, and as much decompressed), 512 open files, and an entry
+// Bounds:    one batch (at most 256 MiB, and as much decompressed), 512 open files, the index files
+// of
+//            a segment (at most 64 MiB each), and an entry
 //            for each producer with an open transaction. JSON walks a segment up to eight times.
 // Errors:    kNotFound         `path` does not exist;
 //            kInvalidArgument  it is neither a partition folder nor one of those files;

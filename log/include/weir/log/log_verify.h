@@ -53,7 +53,8 @@ struct VerifyTotals {
 //     and leader epochs from batch to batch and from segment to segment, holes;
 //   - .index, .timeindex and .txnindex against the batches;
 //   - CRC of .snapshot files; leader-epoch-checkpoint against the batches; partition.metadata;
-//   - the offset checkpoints, against the ends of the logs.
+//   - the offset checkpoints, against the folders and the ends of their logs; snapshots of the
+//     metadata log.
 //
 // Damage is what a clean close or a recovery point had promised and is not there; what stands in
 // front of whole batches and cannot be read; an index or a checkpoint that misleads. Notes are a
