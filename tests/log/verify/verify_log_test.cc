@@ -508,6 +508,20 @@ TEST(VerifyLog, FindsAClosedDirectorySound) {
   }
 }
 
+// Written by Kafka, after a recovery and a clean stop; the sums are those of Kafka's own reading.
+TEST(VerifyLog, FindsALogDirectoryOfKafkaSound) {
+  const std::string path = WEIR_TEST_DATA "/log/log-directory";
+
+  const Verified verified = verify(posix_file_system(), path);
+
+  EXPECT_TRUE(verified.findings.empty()) << ::testing::PrintToString(verified.findings);
+  EXPECT_EQ(verified.totals.partitions, 7U);
+  EXPECT_EQ(verified.totals.segments, 7U);
+  EXPECT_EQ(verified.totals.batches, 13U);
+  EXPECT_EQ(verified.totals.records, 25U);
+  EXPECT_EQ(verify(posix_file_system(), path + "/name-with-3-1").totals.partitions, 1U);
+}
+
 TEST(VerifyLog, FindsACrashedDirectorySound) {
   LogFixture fixture;
   fill(fixture);
