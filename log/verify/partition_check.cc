@@ -227,7 +227,7 @@ class Check {
     result_.totals.bytes += size;
     is_compacted_ |= size == 0 && !is_last;
     SegmentWalk walk(**log, size, segment.base, segment.end);
-    WEIR_TRY(check_items(walk, segment.path, is_last, indexes ? &*indexes : nullptr));
+    WEIR_TRY(check_items(walk, segment, is_last, indexes ? &*indexes : nullptr));
     if (indexes) {
       const bool may_lack_indexes = size == 0 || (is_last && !options_.clean);
       report_indexes(*indexes, segment, may_lack_indexes);
@@ -235,18 +235,20 @@ class Check {
     return Status();
   }
 
-  Status check_items(SegmentWalk& walk, const std::string& path, bool is_last,
-                     IndexCheck* indexes) {
+  Status check_items(SegmentWalk& walk, const LogFile& segment, bool is_last, IndexCheck* indexes) {
     while (true) {
-      WEIR_TRY_ASSIGN(const WalkItem item, walk.next());
+      WEIR_TRY_ASSIGN(WalkItem item, walk.next());
       if (const auto* batch = std::get_if<WalkedBatch>(&item)) {
-        check_batch(path, *batch, indexes);
-      } else if (const auto* range = std::get_if<DamagedRange>(&item)) {
+        check_batch(segment.path, *batch, indexes);
+      } else if (auto* range = std::get_if<DamagedRange>(&item)) {
         if (indexes != nullptr) {
           indexes->add(*range);
         }
+        if (!range->next_offset && !is_last) {
+          range->next_offset = segment.end;
+        }
         result_.log_end = range->next_offset.value_or(result_.log_end);
-        report_range(path, *range, is_last);
+        report_range(segment.path, *range, is_last);
       } else {
         return Status();
       }

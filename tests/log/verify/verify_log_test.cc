@@ -154,6 +154,27 @@ TEST(PartitionCheck, TellsDamageFromWhatIsNormalInEveryImage) {
   }
 }
 
+// The offsets behind it up to the next segment are its, not those of a lost file.
+TEST(PartitionCheck, FindsDamageAtTheEndOfASealedSegmentOnce) {
+  CopiedFolder folder("crash-0");
+  const std::string name = "00000000000000000000.log";
+  const Json dumped = folder.json();
+  Json last;
+  for (const Json& batch : dumped["batches"]) {
+    last = batch["segment"] == name ? batch : last;
+  }
+  std::string bytes = folder.read(name);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  folder.write(name, bytes);
+
+  const std::vector<std::string> findings =
+      short_texts(check(folder.files, folder.path()).findings);
+
+  ASSERT_EQ(findings.size(), 2U) << "with the one that the folder had";
+  EXPECT_EQ(findings[0], fmt::format("damage {} {}-{} {}-68", name, last["position"].dump(),
+                                     bytes.size(), last["baseOffset"].dump()));
+}
+
 // Written by Kafka and not damaged: nothing is wrong, whatever is special about them.
 TEST(PartitionCheck, FindsNoDamageInWhatKafkaWrote) {
   const std::vector<std::string> folders = {
