@@ -104,10 +104,10 @@ class Check {
     for (const DumpFile& file : target_.files) {
       const std::string path = target_.path_of(file);
       if (file.kind == DumpFileKind::kPartitionMetadata) {
-        check_small(path,
+        check_small(path, VerifySeverity::kDamage,
                     [](const std::string& text) { return parse_metadata_file(text).status(); });
       } else if (file.kind == DumpFileKind::kSnapshot) {
-        check_small(path,
+        check_small(path, is_made_anew(file.base) ? VerifySeverity::kNote : VerifySeverity::kDamage,
                     [](const std::string& text) { return parse_producer_snapshot(text).status(); });
       } else if (file.kind == DumpFileKind::kMetadataSnapshot) {
         check_metadata_snapshot(path);
@@ -167,7 +167,7 @@ class Check {
     return control.ok() ? std::optional(control->type) : std::nullopt;
   }
 
-  void check_small(const std::string& path,
+  void check_small(const std::string& path, VerifySeverity severity,
                    const std::function<Status(const std::string&)>& parse) {
     const Result<std::string> text = read_file(files_, path);
     if (!text.ok() && text.error().code() == Errc::kNotFound) {
@@ -175,7 +175,7 @@ class Check {
     }
     const Status status = text.ok() ? parse(*text) : text.status();
     if (!status.ok()) {
-      findings_.damage(path, status.error().message());
+      findings_.add({.severity = severity, .file = path, .what = status.error().message()});
     }
   }
 
@@ -318,14 +318,21 @@ class Check {
     findings_.add(std::move(finding));
   }
 
+  // After a crash: what hangs on offsets from the recovery point up was not synced.
+  bool is_made_anew(Offset end) const { return !options_.clean && end > options_.recovery_point; }
+
   // The active segment's may be in memory until a roll or a clean close.
   void report_indexes(IndexCheck& indexes, const LogFile& segment, bool may_be_missing) {
     for (IndexFault& fault : indexes.finish()) {
-      VerifyFinding finding{.severity = VerifySeverity::kDamage,
-                            .file = std::move(fault.file),
-                            .position = fault.position,
-                            .first_offset = fault.offset,
-                            .what = std::move(fault.what)};
+      if (is_made_anew(segment.end)) {
+        fault.what += "; a start makes it anew";
+      }
+      VerifyFinding finding{
+          .severity = is_made_anew(segment.end) ? VerifySeverity::kNote : VerifySeverity::kDamage,
+          .file = std::move(fault.file),
+          .position = fault.position,
+          .first_offset = fault.offset,
+          .what = std::move(fault.what)};
       findings_.add(std::move(finding));
     }
     for (const auto& [suffix, is_there] :
