@@ -595,7 +595,7 @@ TEST(VerifyLog, ReadsBesideTheHolder) {
 TEST(VerifyLog, FindsNoDamageAfterPowerCuts) {
   const std::uint64_t seed = entropy_seed() % 1'000'000;
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-  for (std::uint64_t i = 0; i < 40; ++i) {
+  for (std::uint64_t i = 0; i < 20; ++i) {
     SCOPED_TRACE(seed + i);
     Rng rng(seed + i);
     LogFixture fixture(seed + i);

@@ -59,8 +59,8 @@ struct VerifyTotals {
 // Damage is what a clean close or a recovery point had promised and is not there; what stands in
 // front of whole batches and cannot be read; an index or a checkpoint that misleads. Notes are a
 // torn or zero tail above the recovery point, indexes and snapshots above it (a crash may have left
-// half of them, a start makes them anew), what compaction leaves, missing indexes, files of a rename
-// that a crash cut short, message sets of magic 0 and 1.
+// half of them, a start makes them anew), what compaction leaves, missing indexes, files of a
+// rename that a crash cut short, message sets of magic 0 and 1.
 //
 // Threading: any thread. Reads only, beside a running writer too, whose newest batches may be left
 //            out. Ownership: borrows everything. Only this call calls `report`.
