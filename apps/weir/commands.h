@@ -108,7 +108,20 @@ struct StateOptions {
 int state_get(const CommonOptions& common, const StateOptions& options);
 int state_scan(const CommonOptions& common, const StateOptions& options);
 
-int log_dump(const CommonOptions& common, const std::string& path);
+struct LogDumpOptions {
+  std::string path;
+  bool skip_records = false;
+  // At most one; else by the folder's topic.
+  bool offsets_decoder = false;
+  bool transaction_log_decoder = false;
+  bool cluster_metadata_decoder = false;
+  bool no_decoder = false;
+};
+int log_dump(const CommonOptions& common, const LogDumpOptions& options);
+int log_verify(const CommonOptions& common, const std::vector<std::string>& paths);
+// Of --data when `directory` is empty.
+int log_seal(const CommonOptions& common, const std::string& directory);
+int log_recover(const CommonOptions& common, const std::string& directory);
 int version(const CommonOptions& common);
 
 enum class Access {

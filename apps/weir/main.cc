@@ -24,7 +24,9 @@ struct AllOptions {
   AppResetOptions app_reset;
   std::string config_kind;
   StateOptions state;
+  LogDumpOptions log_dump;
   std::string path;
+  std::vector<std::string> paths;
   std::function<int()> run;
 };
 
@@ -313,16 +315,57 @@ void add_state_commands(CLI::App& app, AllOptions& all) {
   scan->callback([&all] { all.run = [&all] { return state_scan(all.common, all.state); }; });
 }
 
+void add_log_dump_command(CLI::App& log, AllOptions& all) {
+  CLI::App* dump =
+      log.add_subcommand("dump", "What stands in the files of a log; needs no data directory");
+  LogDumpOptions& options = all.log_dump;
+  dump->add_option("path", options.path,
+                   "A partition folder, a file in it, or a log directory for its checkpoints")
+      ->required();
+  dump->add_flag("--skip-records", options.skip_records, "Batches only");
+  dump->add_flag("--offsets-decoder", options.offsets_decoder,
+                 "Records are those of __consumer_offsets");
+  dump->add_flag("--transaction-log-decoder", options.transaction_log_decoder,
+                 "Records are those of __transaction_state");
+  dump->add_flag("--cluster-metadata-decoder", options.cluster_metadata_decoder,
+                 "Records are those of __cluster_metadata");
+  dump->add_flag("--no-decoder", options.no_decoder,
+                 "Records as bytes; without any of these the folder's topic decides");
+  dump->fallthrough();
+  dump->footer(
+      "Examples:\n  weir log dump weir-data/log/lines-0 -o json\n"
+      "  weir log dump copy-of-offsets --offsets-decoder");
+  dump->callback([&all] { all.run = [&all] { return log_dump(all.common, all.log_dump); }; });
+}
+
 void add_log_commands(CLI::App& app, AllOptions& all) {
-  CLI::App* log = app.add_subcommand("log", "Look into log files");
+  CLI::App* log = app.add_subcommand("log", "Look into log files, check and close them");
   log->require_subcommand(1);
   log->fallthrough();
-  CLI::App* dump =
-      log->add_subcommand("dump", "Batches, records and indexes; needs no data directory");
-  dump->add_option("path", all.path, "A partition folder or a file in it")->required();
-  dump->fallthrough();
-  dump->footer("Example:\n  weir log dump weir-data/log/lines-0 -o json");
-  dump->callback([&all] { all.run = [&all] { return log_dump(all.common, all.path); }; });
+  add_log_dump_command(*log, all);
+  CLI::App* verify = log->add_subcommand(
+      "verify", "Check batches, indexes, snapshots and checkpoints; 6 when something is damaged");
+  verify
+      ->add_option("path", all.paths,
+                   "Partition folders, .log files, log directories or data directories")
+      ->required();
+  verify->fallthrough();
+  verify->footer(
+      "Examples:\n  weir log verify weir-data\n  weir log verify copy/lines-0 copy/lines-1 -o "
+      "json");
+  verify->callback([&all] { all.run = [&all] { return log_verify(all.common, all.paths); }; });
+  CLI::App* seal = log->add_subcommand(
+      "seal", "Make log/ complete by itself: open as the holder, recover if needed, close cleanly");
+  CLI::App* recover = log->add_subcommand(
+      "recover", "Open after a crash, say what was found in each partition, close cleanly");
+  for (CLI::App* command : {seal, recover}) {
+    command->add_option("dir", all.path, "Data directory; else --data");
+    command->fallthrough();
+  }
+  seal->footer("Example:\n  weir log seal weir-data");
+  recover->footer("Example:\n  weir log recover weir-data");
+  seal->callback([&all] { all.run = [&all] { return log_seal(all.common, all.path); }; });
+  recover->callback([&all] { all.run = [&all] { return log_recover(all.common, all.path); }; });
   CLI::App* version_app = app.add_subcommand("version", "Print the version");
   version_app->fallthrough();
   version_app->footer("Example:\n  weir version -o json");

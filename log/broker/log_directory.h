@@ -1,12 +1,13 @@
 #pragma once
 
-#include "log/broker/checkpoint_file.h"
 #include "log/coordinator/group_offsets.h"
 #include "log/durability/write_ahead_log.h"
 #include "log/metadata/metadata_image.h"
+#include "log/partition/checkpoint_file.h"
 #include "log/partition/partition.h"
 #include "log/partition/watermarks.h"
 
+#include <weir/log/embedded_log.h>
 #include <weir/runtime/backend.h>
 #include <weir/runtime/file_system.h>
 #include <weir/runtime/rng.h>
@@ -83,6 +84,9 @@ class LogDirectory : private OffsetsTopic {
 
   // As Admin::delete_records. Errors also: kIo, kNoSpace.
   Status delete_records(const TopicPartition& name, Offset before);
+
+  // What the start found; of partitions that were opened since, nothing more.
+  RecoveryResult recovery() const;
 
   GroupOffsets& offsets() { return offsets_; }
   const DirectoryLayout& layout() const { return layout_; }

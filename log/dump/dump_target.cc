@@ -1,16 +1,20 @@
 #include "log/dump/dump_target.h"
 
+#include "log/dump/record_decoder.h"
 #include "log/segment/segment_names.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <optional>
 
 namespace weir::log {
 namespace {
 
 constexpr std::size_t kDigits = 20;
+constexpr std::string_view kBootstrapName = "bootstrap.checkpoint";
 
 DumpFileKind kind_of_suffix(std::string_view suffix) {
   if (suffix == kLogSuffix) {
@@ -28,12 +32,56 @@ DumpFileKind kind_of_suffix(std::string_view suffix) {
   return suffix == kSnapshotSuffix ? DumpFileKind::kSnapshot : DumpFileKind::kOther;
 }
 
+// "%020d-%010d.checkpoint": end offset and epoch; bootstrap.checkpoint has none.
+bool classify_snapshot(DumpFile& file) {
+  constexpr std::string_view kSuffix = ".checkpoint";
+  constexpr std::size_t kEpochDigits = 10;
+  file.kind = DumpFileKind::kMetadataSnapshot;
+  if (file.name == kBootstrapName) {
+    return true;
+  }
+  const std::string_view name = file.name;
+  std::int32_t epoch = 0;
+  const std::optional<Offset> end =
+      parse_log_file_name(std::string(name.substr(0, kDigits)) + std::string(kLogSuffix));
+  if (!end || name.size() != kDigits + 1 + kEpochDigits + kSuffix.size() || name[kDigits] != '-' ||
+      !name.ends_with(kSuffix)) {
+    return false;
+  }
+  const char* const digits = name.data() + kDigits + 1;
+  const auto [stop, error] = std::from_chars(digits, digits + kEpochDigits, epoch);
+  file.base = *end;
+  file.epoch = LeaderEpoch(epoch);
+  return error == std::errc() && stop == digits + kEpochDigits && epoch >= 0;
+}
+
+bool is_offset_checkpoint(std::string_view name) {
+  constexpr std::string_view kNames[] = {
+      "recovery-point-offset-checkpoint", "replication-offset-checkpoint",
+      "log-start-offset-checkpoint", "cleaner-offset-checkpoint"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 DumpFile classify(const std::string& name) {
-  DumpFile file{.name = name, .kind = DumpFileKind::kOther, .base = Offset(0), .size = 0};
+  DumpFile file{.name = name,
+                .kind = DumpFileKind::kOther,
+                .base = Offset(0),
+                .epoch = kNoLeaderEpoch,
+                .size = 0};
+  if (name.ends_with(".checkpoint") && classify_snapshot(file)) {
+    return file;
+  }
+  file = {.name = name,
+          .kind = DumpFileKind::kOther,
+          .base = Offset(0),
+          .epoch = kNoLeaderEpoch,
+          .size = 0};
   if (name == "leader-epoch-checkpoint") {
     file.kind = DumpFileKind::kLeaderEpochs;
   } else if (name == "partition.metadata") {
     file.kind = DumpFileKind::kPartitionMetadata;
+  } else if (is_offset_checkpoint(name)) {
+    file.kind = DumpFileKind::kOffsetCheckpoint;
   } else if (name.size() > kDigits) {
     const std::string stem = name.substr(0, kDigits);
     if (const std::optional<Offset> base = parse_log_file_name(stem + std::string(kLogSuffix))) {
@@ -71,11 +119,11 @@ Result<DumpTarget> file_target(const std::string& path, std::uint64_t size) {
   target.folder_name = last_part(parent_path(path));
   const std::string name = last_part(path);
   DumpFile file = classify(without_transition_suffix(name));
-  if (file.kind == DumpFileKind::kOther || file.kind == DumpFileKind::kLeaderEpochs ||
-      file.kind == DumpFileKind::kPartitionMetadata) {
+  if (file.kind == DumpFileKind::kOther) {
     return Error(Errc::kInvalidArgument,
-                 fmt::format("{} is no segment file; give a partition folder, or a file such as "
-                             "{}, .index, .timeindex, .txnindex or .snapshot",
+                 fmt::format("{} is no file of a log; give a partition folder, or a file such as "
+                             "{}, .index, .timeindex, .txnindex, .snapshot, .checkpoint or "
+                             "leader-epoch-checkpoint",
                              path, segment_file_name(Offset(0), kLogSuffix)));
   }
   file.name = name;
@@ -117,6 +165,24 @@ Result<DumpTarget> folder_target(FileSystem& files, const std::string& path) {
 }
 
 }  // namespace
+
+bool is_index(DumpFileKind kind) {
+  return kind == DumpFileKind::kOffsetIndex || kind == DumpFileKind::kTimeIndex ||
+         kind == DumpFileKind::kTransactionIndex;
+}
+
+bool DumpTarget::is_partition() const {
+  return is_folder && std::any_of(files.begin(), files.end(), [](const DumpFile& file) {
+           return file.kind != DumpFileKind::kOther &&
+                  file.kind != DumpFileKind::kOffsetCheckpoint && file.name != kBootstrapName;
+         });
+}
+
+RecordDecoder DumpTarget::decoder(RecordDecoder wanted) const {
+  const bool is_snapshot = !is_folder && files.front().kind == DumpFileKind::kMetadataSnapshot;
+  return wanted == RecordDecoder::kByTopic && is_snapshot ? RecordDecoder::kClusterMetadata
+                                                          : decoder_for(wanted, folder_name);
+}
 
 const DumpFile* DumpTarget::find(std::string_view name) const {
   const auto found = std::lower_bound(

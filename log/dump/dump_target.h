@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/log/log_dump.h>
 #include <weir/runtime/file_system.h>
 #include <weir/runtime/types.h>
 
@@ -17,6 +18,8 @@ enum class DumpFileKind {
   kSnapshot,
   kLeaderEpochs,
   kPartitionMetadata,
+  kMetadataSnapshot,
+  kOffsetCheckpoint,
   kOther,
 };
 
@@ -24,8 +27,11 @@ struct DumpFile {
   std::string name;
   DumpFileKind kind = DumpFileKind::kOther;
   Offset base;             // from the name; 0 for files that have none in it
+  LeaderEpoch epoch;       // of a metadata snapshot; none for bootstrap.checkpoint
   std::uint64_t size = 0;  // when the dump began
 };
+
+bool is_index(DumpFileKind kind);
 
 // What a dump looks at: a partition folder with all its files by name, or one file.
 struct DumpTarget {
@@ -38,6 +44,12 @@ struct DumpTarget {
     return is_folder ? join_path(path, file.name) : path;
   }
   const DumpFile* find(std::string_view name) const;
+  // Not the folder above: a partition, or one of its files.
+  bool is_partition() const;
+  // What RecordDecoder::kByTopic means here.
+  RecordDecoder decoder(RecordDecoder wanted) const;
+  // Where the files are.
+  std::string folder() const { return is_folder ? path : parent_path(path); }
 };
 
 // Errors: kNotFound, kInvalidArgument (see dump_log()), kIo.

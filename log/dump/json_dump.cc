@@ -2,6 +2,7 @@
 
 #include "log/dump/json_files.h"
 #include "log/dump/json_stream.h"
+#include "log/dump/record_decoder.h"
 #include "log/dump/segment_walk.h"
 #include "log/record/batch_decoder.h"
 #include "log/record/batch_json.h"
@@ -24,6 +25,7 @@ constexpr std::size_t kOpenFilesMax = 512;
 struct Segment {
   const DumpFile* file = nullptr;
   std::shared_ptr<File> log;  // null: opened for each walk
+  Offset base;
   Offset offset_end = kOffsetMax;
   std::uint64_t valid_bytes = 0;
 };
@@ -43,6 +45,7 @@ class JsonDump {
       : files_(files),
         target_(target),
         options_(options),
+        decoder_(target.decoder(options.decoder)),
         json_(out),
         parts_(files, target, json_) {}
 
@@ -52,7 +55,7 @@ class JsonDump {
     json_.open("{");
     json_.key("folder");
     json_.value(target_.folder_name);
-    const bool has_logs = target_.is_folder || !segments_.empty();
+    const bool has_logs = target_.is_partition() || !segments_.empty();
     if (has_logs) {
       json_.key("nextOffsetInFiles");
       json_.value(contents_.next_offset);
@@ -64,11 +67,13 @@ class JsonDump {
       WEIR_TRY(write_batches());
       WEIR_TRY(write_control());
       WEIR_TRY(write_records());
+      WEIR_TRY(write_decoded());
       WEIR_TRY(write_aborted_transactions());
     } else {
       parts_.write_single_index(target_.files.front());
     }
     WEIR_TRY(write_damage());
+    check_indexes();
     parts_.write_damaged_files();
     json_.close("}");
     return Status();
@@ -77,7 +82,8 @@ class JsonDump {
  private:
   Status open_segments() {
     for (const DumpFile& file : target_.files) {
-      if (file.kind != DumpFileKind::kLog) {
+      const bool is_snapshot = file.kind == DumpFileKind::kMetadataSnapshot && !target_.is_folder;
+      if (file.kind != DumpFileKind::kLog && !is_snapshot) {
         continue;
       }
       Result<std::shared_ptr<File>> log = files_.open(target_.path_of(file), OpenMode::kRead);
@@ -91,6 +97,7 @@ class JsonDump {
         segments_.back().offset_end = file.base;
       }
       segments_.push_back({&file, *std::move(log)});
+      segments_.back().base = is_snapshot ? Offset(0) : file.base;
       if (segments_.size() > kOpenFilesMax) {
         segments_.back().log.reset();
       }
@@ -111,7 +118,7 @@ class JsonDump {
         }
         WEIR_TRY_ASSIGN(log, std::move(opened));
       }
-      SegmentWalk walk(*log, segment.file->size, segment.file->base, segment.offset_end);
+      SegmentWalk walk(*log, segment.file->size, segment.base, segment.offset_end);
       while (true) {
         WEIR_TRY_ASSIGN(const WalkItem item, walk.next());
         if (std::holds_alternative<std::monostate>(item)) {
@@ -201,6 +208,35 @@ class JsonDump {
     }
     json_.close("]");
     return Status();
+  }
+
+  Status write_decoded() {
+    if (!options_.records || decoder_ == RecordDecoder::kNone) {
+      return Status();
+    }
+    json_.key("decoded");
+    json_.open("[");
+    if (contents_.has_batches) {
+      WEIR_TRY(walk_batches([&](const Segment&, const WalkedBatch& batch) {
+        if (batch.header.is_control() || !decode(batch).ok()) {
+          return;
+        }
+        for (const RecordView& record : records_) {
+          json_.value(decoded_json(decoder_, record));
+        }
+      }));
+    }
+    json_.close("]");
+    return Status();
+  }
+
+  // Of a snapshot and a segment without its folder there is nothing to compare with.
+  void check_indexes() {
+    for (const DumpFile& file : target_.files) {
+      if (target_.is_folder ? file.kind == DumpFileKind::kLog : is_index(file.kind)) {
+        parts_.check_indexes_of(file.base);
+      }
+    }
   }
 
   void write_records_of(const WalkedBatch& batch) {
@@ -301,6 +337,7 @@ class JsonDump {
   FileSystem& files_;
   const DumpTarget& target_;
   const DumpOptions& options_;
+  const RecordDecoder decoder_;
   JsonStream json_;
   JsonFiles parts_;
   std::vector<Segment> segments_;

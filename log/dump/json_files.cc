@@ -1,13 +1,17 @@
 #include "log/dump/json_files.h"
 
+#include "log/dump/index_check.h"
 #include "log/dump/partition_files.h"
+#include "log/partition/checkpoint_file.h"
 #include "log/segment/offset_index.h"
 #include "log/segment/segment_names.h"
 #include "log/segment/time_index.h"
 
 #include <weir/runtime/endian.h>
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 namespace weir::log {
 
@@ -38,27 +42,82 @@ void JsonFiles::note_damaged_file(const DumpFile& file, const Error& error) {
 }
 
 void JsonFiles::write_small_files() {
-  bool has_snapshots = false;
   for (const DumpFile& file : target_.files) {
     if (file.kind == DumpFileKind::kLeaderEpochs) {
       write_leader_epochs(file);
     }
-    has_snapshots |= file.kind == DumpFileKind::kSnapshot;
   }
   for (const DumpFile& file : target_.files) {
     if (file.kind == DumpFileKind::kPartitionMetadata) {
       write_partition_metadata(file);
     }
   }
-  if (has_snapshots) {
-    json_.key("producerSnapshots");
-    json_.open("{");
-    for (const DumpFile& file : target_.files) {
-      if (file.kind == DumpFileKind::kSnapshot) {
-        write_snapshot(file);
-      }
+  write_each(DumpFileKind::kSnapshot, "producerSnapshots", "{}",
+             [this](const DumpFile& file) { write_snapshot(file); });
+  write_each(DumpFileKind::kMetadataSnapshot, "metadataSnapshots", "[]",
+             [this](const DumpFile& file) { write_metadata_snapshot(file); });
+  write_each(DumpFileKind::kOffsetCheckpoint, "checkpoints", "{}",
+             [this](const DumpFile& file) { write_checkpoint(file); });
+}
+
+void JsonFiles::write_each(DumpFileKind kind, std::string_view name, std::string_view brackets,
+                           const std::function<void(const DumpFile&)>& write) {
+  bool is_open = false;
+  for (const DumpFile& file : target_.files) {
+    if (file.kind != kind) {
+      continue;
     }
-    json_.close("}");
+    if (!std::exchange(is_open, true)) {
+      json_.key(name);
+      json_.open(brackets.substr(0, 1));
+    }
+    write(file);
+  }
+  if (is_open) {
+    json_.close(brackets.substr(1));
+  }
+}
+
+void JsonFiles::write_metadata_snapshot(const DumpFile& file) {
+  const bool is_bootstrap = file.epoch == kNoLeaderEpoch;
+  json_.value({{"file", file.name},
+               {"endOffset", is_bootstrap ? Json(nullptr) : Json(file.base.value())},
+               {"epoch", is_bootstrap ? Json(nullptr) : Json(file.epoch.value())}});
+}
+
+void JsonFiles::write_checkpoint(const DumpFile& file) {
+  const std::optional<std::string> text = read_small(file);
+  if (!text) {
+    return;
+  }
+  const Result<OffsetCheckpoint> offsets = parse_offset_checkpoint(*text, file.name);
+  if (!offsets.ok()) {
+    note_damaged_file(file, offsets.error());
+    return;
+  }
+  json_.key(file.name);
+  json_.open("{");
+  for (const auto& [partition, offset] : *offsets) {
+    json_.key(partition.to_string());
+    json_.value(offset.value());
+  }
+  json_.close("}");
+}
+
+void JsonFiles::check_indexes_of(Offset base) {
+  const Result<std::vector<IndexFault>> faults = check_indexes(files_, target_.folder(), base);
+  if (!faults.ok()) {
+    damaged_files_.emplace_back(segment_file_name(base, kLogSuffix), faults.error().message());
+    return;
+  }
+  for (const IndexFault& fault : *faults) {
+    const std::string name = fault.file.substr(fault.file.rfind('/') + 1);
+    const bool is_known = target_.find(name) == nullptr ||
+                          std::any_of(damaged_files_.begin(), damaged_files_.end(),
+                                      [&](const auto& damaged) { return damaged.first == name; });
+    if (!is_known) {
+      damaged_files_.emplace_back(name, fault.what);
+    }
   }
 }
 
@@ -132,7 +191,7 @@ void JsonFiles::write_segment(const DumpFile& log, std::uint64_t valid_bytes) {
 }
 
 void JsonFiles::write_single_index(const DumpFile& file) {
-  if (file.kind == DumpFileKind::kSnapshot) {
+  if (!is_index(file.kind)) {
     return;
   }
   json_.key("segments");

@@ -23,12 +23,15 @@ class JsonFiles {
 
   // files
   void write_sizes();
-  // leaderEpochs, partitionMetadata, producerSnapshots; those that there are
+  // leaderEpochs, partitionMetadata, producerSnapshots, metadataSnapshots, checkpoints; those that
+  // there are
   void write_small_files();
   // An element of segments; in a folder with its indexes.
   void write_segment(const DumpFile& log, std::uint64_t valid_bytes);
   // segments of a dump of one index. Does nothing for other files.
   void write_single_index(const DumpFile& file);
+  // Remembers the index files that the log contradicts, for damagedFiles.
+  void check_indexes_of(Offset base);
   // damagedFiles, if there are any
   void write_damaged_files();
 
@@ -38,6 +41,11 @@ class JsonFiles {
   void write_leader_epochs(const DumpFile& file);
   void write_partition_metadata(const DumpFile& file);
   void write_snapshot(const DumpFile& file);
+  void write_metadata_snapshot(const DumpFile& file);
+  void write_checkpoint(const DumpFile& file);
+  // A field that holds what `write` makes of each file of `kind`; none when there is no such file.
+  void write_each(DumpFileKind kind, std::string_view name, std::string_view brackets,
+                  const std::function<void(const DumpFile&)>& write);
   void open_row(const DumpFile& file);
   void write_index(std::string_view name, Offset base, std::string_view suffix);
   void write_entries(const DumpFile& file);

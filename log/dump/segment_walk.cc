@@ -95,6 +95,8 @@ DamagedRange undecodable(const WalkedBatch& batch, const std::string& reason) {
           .first_offset = batch.header.base_offset,
           .next_offset = batch.header.next_offset(),
           .reason = reason,
+          .is_zero = false,
+          .is_old_format = false,
           .header = std::nullopt,
           .is_crc_right = true};
 }
@@ -246,13 +248,18 @@ Status SegmentWalk::pass_over(Fault fault) {
                           .first_offset = next_offset_,
                           .next_offset = std::nullopt,
                           .reason = std::move(fault.what),
+                          .is_zero = false,
+                          .is_old_format = false,
                           .header = std::nullopt,
                           .is_crc_right = fault.is_crc_right};
     if (fault.header && position + fault.header->size_bytes() == end) {
       range_->header = fault.header;
     }
     WEIR_TRY_ASSIGN(const bool zero, is_zero(file_, position, end));
-    if (zero && !found && end - position >= kBatchHeaderBytes) {
+    if (zero && !found) {
+      range_->is_zero = true;
+    }
+    if (range_->is_zero && end - position >= kBatchHeaderBytes) {
       range_->reason = "zeroes up to the end of the file: preallocated, or lost with the power";
     }
   }
@@ -288,6 +295,7 @@ Result<bool> SegmentWalk::pass_over_message_sets() {
   range_->position = start;
   range_->end_position = position;
   range_->first_offset = first;
+  range_->is_old_format = true;
   range_->reason = fmt::format(
       "message sets of magic {} (from before Kafka 0.11) are not supported; copy the topic through "
       "a newer Kafka producer to get magic 2",

@@ -21,6 +21,8 @@ struct DamagedRange {
   Offset first_offset;                // the offset that was to come next
   std::optional<Offset> next_offset;  // that the log goes on with; none when nothing is behind
   std::string reason;
+  bool is_zero = false;        // zeroes up to the end of the file
+  bool is_old_format = false;  // message sets of magic 0 or 1
   // Of the batch that starts here, if it fills the range; and whether its CRC is right.
   std::optional<BatchHeader> header;
   bool is_crc_right = false;

@@ -1,8 +1,11 @@
 #include "log/dump/text_dump.h"
 
 #include "log/dump/control_text.h"
+#include "log/dump/index_check.h"
 #include "log/dump/partition_files.h"
+#include "log/dump/record_decoder.h"
 #include "log/dump/segment_walk.h"
+#include "log/partition/checkpoint_file.h"
 #include "log/record/batch_decoder.h"
 #include "log/record/batch_json.h"
 #include "log/segment/offset_index.h"
@@ -13,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace weir::log {
@@ -43,15 +47,17 @@ std::int32_t first_sequence(const ProducerEntry& entry) {
 class TextDump {
  public:
   TextDump(FileSystem& files, const DumpTarget& target, const DumpOptions& options, DumpOutput& out)
-      : files_(files), target_(target), options_(options), out_(out) {}
+      : files_(files),
+        target_(target),
+        options_(options),
+        decoder_(target.decoder(options.decoder)),
+        out_(out) {}
 
   Status run() {
     for (const DumpFile& file : target_.files) {
-      if (file.kind == DumpFileKind::kOther || file.kind == DumpFileKind::kLeaderEpochs ||
-          file.kind == DumpFileKind::kPartitionMetadata) {
-        continue;
+      if (file.kind != DumpFileKind::kOther) {
+        WEIR_TRY(dump_file(file));
       }
-      WEIR_TRY(dump_file(file));
     }
     return Status();
   }
@@ -74,13 +80,46 @@ class TextDump {
       return Status();
     }
     if (file.kind == DumpFileKind::kLog) {
-      return dump_segment(file, **opened);
+      out_.format("Log starting offset: {}\n", file.base.value());
+      return dump_batches(file, **opened, file.base, decoder_);
+    }
+    if (file.kind == DumpFileKind::kMetadataSnapshot) {
+      return dump_metadata_snapshot(file, **opened);
     }
     const Status status = dump_entries(file, **opened);
     if (!status.ok()) {
       note_unreadable(status.error());
+    } else if (is_index(file.kind)) {
+      note_contradictions(file);
     }
     return Status();
+  }
+
+  // What the log beside an index says against it.
+  void note_contradictions(const DumpFile& file) {
+    if (!faults_ || faults_base_ != file.base) {
+      faults_ = check_indexes(files_, target_.folder(), file.base);
+      faults_base_ = file.base;
+    }
+    if (!faults_->ok()) {
+      note_unreadable(faults_->error());
+      return;
+    }
+    for (const IndexFault& fault : **faults_) {
+      if (fault.file.substr(fault.file.rfind('/') + 1) == file.name) {
+        out_.format("Damaged: reason: {}\n", fault.what);
+      }
+    }
+  }
+
+  Status dump_metadata_snapshot(const DumpFile& file, File& snapshot) {
+    if (file.epoch != kNoLeaderEpoch) {
+      out_.format("Snapshot end offset: {}, epoch: {}\n", file.base.value(), file.epoch.value());
+    }
+    return dump_batches(file, snapshot, Offset(0),
+                        options_.decoder == RecordDecoder::kByTopic
+                            ? RecordDecoder::kClusterMetadata
+                            : options_.decoder);
   }
 
   void note_unreadable(const Error& error) {
@@ -89,13 +128,12 @@ class TextDump {
     out_.text("\n");
   }
 
-  Status dump_segment(const DumpFile& file, File& log) {
-    out_.format("Log starting offset: {}\n", file.base.value());
-    SegmentWalk walk(log, file.size, file.base, offset_end(file));
+  Status dump_batches(const DumpFile& file, File& log, Offset base, RecordDecoder decoder) {
+    SegmentWalk walk(log, file.size, base, offset_end(file));
     while (true) {
       WEIR_TRY_ASSIGN(const WalkItem item, walk.next());
       if (const auto* batch = std::get_if<WalkedBatch>(&item)) {
-        dump_batch(*batch);
+        dump_batch(*batch, decoder);
       } else if (const auto* range = std::get_if<DamagedRange>(&item)) {
         dump_damage(*range);
       } else {
@@ -108,14 +146,15 @@ class TextDump {
   Offset offset_end(const DumpFile& file) const {
     Offset end = kOffsetMax;
     for (const DumpFile& other : target_.files) {
-      if (other.kind == DumpFileKind::kLog && other.base > file.base) {
+      if (other.kind == DumpFileKind::kLog && file.kind == DumpFileKind::kLog &&
+          other.base > file.base) {
         end = std::min(end, other.base);
       }
     }
     return end;
   }
 
-  void dump_batch(const WalkedBatch& batch) {
+  void dump_batch(const WalkedBatch& batch, RecordDecoder decoder) {
     dump_header(batch.header, batch.position, true);
     if (!options_.records) {
       return;
@@ -128,7 +167,7 @@ class TextDump {
       return;
     }
     for (const RecordView& record : records_) {
-      dump_record(batch.header, record);
+      dump_record(batch.header, record, decoder);
     }
   }
 
@@ -147,7 +186,7 @@ class TextDump {
         static_cast<int>(header.magic), codec_text(header.codec_bits()), header.crc, is_valid);
   }
 
-  void dump_record(const BatchHeader& header, const RecordView& record) {
+  void dump_record(const BatchHeader& header, const RecordView& record, RecordDecoder decoder) {
     const auto delta = static_cast<std::uint64_t>(record.offset.value()) -
                        static_cast<std::uint64_t>(header.base_offset.value());
     out_.format("| offset: {} {}: {} keySize: {} valueSize: {} sequence: {} headerKeys: [",
@@ -163,6 +202,8 @@ class TextDump {
     if (header.is_control()) {
       out_.text(" ");
       out_.printable(control_text(record));
+    } else if (decoder != RecordDecoder::kNone) {
+      out_.printable(decoded_text(decoder, record));
     } else {
       dump_field(" key: ", record.key);
       dump_field(" payload: ", record.value);
@@ -212,9 +253,34 @@ class TextDump {
               aborted.version, aborted.producer_id.value(), aborted.first_offset.value(),
               aborted.last_offset.value(), aborted.last_stable_offset.value());
         });
-      default:
+      case DumpFileKind::kSnapshot:
         return dump_snapshot(file);
+      default:
+        return dump_small_text(file);
     }
+  }
+
+  Status dump_small_text(const DumpFile& file) {
+    WEIR_TRY_ASSIGN(const std::string text, read_file(files_, target_.path_of(file)));
+    if (file.kind == DumpFileKind::kLeaderEpochs) {
+      WEIR_TRY_ASSIGN(const std::vector<EpochStart> epochs, parse_leader_epochs(text));
+      for (const EpochStart& epoch : epochs) {
+        out_.format("epoch: {} startOffset: {}\n", epoch.epoch.value(), epoch.start.value());
+      }
+      return Status();
+    }
+    if (file.kind == DumpFileKind::kPartitionMetadata) {
+      WEIR_TRY_ASSIGN(const PartitionMetadata metadata, parse_metadata_file(text));
+      out_.format("version: {} topicId: {}\n", metadata.version, metadata.topic_id.to_string());
+      return Status();
+    }
+    WEIR_TRY_ASSIGN(const OffsetCheckpoint offsets, parse_offset_checkpoint(text, file.name));
+    for (const auto& [partition, offset] : offsets) {
+      out_.text("topic: ");
+      out_.printable(partition.topic);
+      out_.format(" partition: {} offset: {}\n", partition.partition.value(), offset.value());
+    }
+    return Status();
   }
 
   Status dump_index(const DumpFile& file, File& index, std::size_t entry_bytes,
@@ -251,7 +317,10 @@ class TextDump {
   FileSystem& files_;
   const DumpTarget& target_;
   const DumpOptions& options_;
+  const RecordDecoder decoder_;
   DumpOutput& out_;
+  std::optional<Result<std::vector<IndexFault>>> faults_;  // of the segment at faults_base_
+  Offset faults_base_;
   RecordViews records_;
   SharedBytes decompressed_;
 };

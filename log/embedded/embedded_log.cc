@@ -85,6 +85,7 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
     directory.checkpoint_due = [state = state.get()] { state->checkpoint_soon(); };
   }
   WEIR_TRY_ASSIGN(state->directory, LogDirectory::open(path, directory));
+  state->recovery = state->directory->recovery();
   state->admin = std::make_unique<EmbeddedAdmin>(*state->directory);
   state->options = options;
   if (options.background && !options.read_only) {
@@ -122,6 +123,10 @@ Result<std::unique_ptr<Group>> EmbeddedLog::make_group(const std::string& group_
   }
   return std::unique_ptr<Group>(
       std::make_unique<EmbeddedGroup>(*state_->directory, state_->group_members, group_id));
+}
+
+const RecoveryResult& EmbeddedLog::recovery() const {
+  return state_->recovery;
 }
 
 const std::string& EmbeddedLog::state_directory() const {

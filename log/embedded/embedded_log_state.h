@@ -17,6 +17,7 @@ struct EmbeddedLog::State {
   std::unique_ptr<LogDirectory> directory;
   std::unique_ptr<EmbeddedAdmin> admin;
   GroupMembers group_members;
+  RecoveryResult recovery;
   std::unique_ptr<Executor> own_executor;
   Executor* executor = nullptr;  // null: no periodic work
 

@@ -68,7 +68,11 @@ VERBS = [
     Verb("state", "get", good=("words", "counts", "a"), without=("application", "--help"), wrong=[(("words",), ("store",))]),
     Verb("state", "scan", good=("words", "counts"), without=("application", "--help"), wrong=[(("words",), ("store",))]),
     Verb("config", "list", needs_data=False, wrong=[(("topics",), ("topics", "topic"))]),
-    Verb("log", "dump", needs_data=False, without=("path", "--help"), wrong=[(("a", "b"), ("b",))]),
+    Verb("log", "dump", needs_data=False, without=("path", "--help"), wrong=[
+        (("a", "b"), ("b",)), (("a", "--offsets-decoder", "--no-decoder"), ("--offsets-decoder", "--no-decoder"))]),
+    Verb("log", "verify", needs_data=False, without=("path", "--help"), wrong=[(("a", "--nonsense"), ("--nonsense",))]),
+    Verb("log", "seal", writes=True, wrong=[(("a", "b"), ("b",))]),
+    Verb("log", "recover", writes=True, wrong=[(("a", "b"), ("b",))]),
     Verb("version", needs_data=False, wrong=[(("--nonsense",), ("--nonsense",))]),
 ]
 
@@ -148,7 +152,10 @@ class Help(ToolCase):
                  (("app", "reset", "word"), "words"), (("group", "reset", "g", "--topic", "line", "--to-latest"), "lines"),
                  (("group", "reset", "g", "--topic", "lines", "--partition", "4", "--to-latest"), "0 to 0"),
                  (("state", "get", "words", "count", "a"), "counts"), (("state", "get", "word", "counts", "a"), "words"),
-                 (("log", "dump", os.path.join(self.folder, "nothing")), "nothing")]
+                 (("log", "dump", os.path.join(self.folder, "nothing")), "nothing"),
+                 (("log", "verify", os.path.join(self.folder, "nothing")), "nothing"),
+                 (("log", "seal", os.path.join(self.folder, "nothing")), "nothing"),
+                 (("log", "recover", os.path.join(self.folder, "nothing")), "nothing")]
         for arguments, near in cases:
             with self.subTest(arguments):
                 self.assert_fails(NOT_FOUND, near, arguments=arguments)
@@ -156,7 +163,8 @@ class Help(ToolCase):
     def test_json_is_one_object_a_line_everywhere(self):
         self.prepare()
         for verb in VERBS:
-            arguments = verb.good if verb.words != ("log", "dump") else (os.path.join(self.data, "log", "lines-0"),)
+            reads_files = verb.words in (("log", "dump"), ("log", "verify"))
+            arguments = (os.path.join(self.data, "log", "lines-0"),) if reads_files else verb.good
             if verb.words in (("topic", "delete"), ("app", "reset")):
                 continue  # last, below: the others need them
             with self.subTest(str(verb)):

@@ -88,6 +88,134 @@ class Records(Case):
         self.assertEqual((done.stdout, done.stderr), (b"line\n", b""))
 
 
+class Log(Case):
+    """weir log verify, seal, recover and dump's decoders."""
+
+    def setUp(self):
+        super().setUp()
+        self.weir("topic", "create", "t")
+        for value in (b"one\n", b"two\n", b"three\n"):
+            self.weir("produce", "t", stdin=value)
+        self.segment = os.path.join(self.data, "log", "t-0", "0" * 20 + ".log")
+        self.size = os.path.getsize(self.segment)
+
+    def crash(self, tail=b""):
+        os.remove(os.path.join(self.data, "log", ".kafka_cleanshutdown"))
+        with open(self.segment, "ab") as file:
+            file.write(tail)
+
+    def rows(self, *arguments, code=0):
+        return [json.loads(line) for line in self.weir(*arguments, "-o", "json", code=code).splitlines()]
+
+    def test_a_closed_directory_is_sound(self):
+        text = self.weir("log", "verify", self.data).decode()
+        self.assertRegex(text, r"^sound: 2 partitions, 2 segments, \d+ batches, \d+ records, \d+ bytes; 0 of damage, 0 notes\n$")
+        self.assertEqual(self.rows("log", "verify", os.path.dirname(self.segment)),
+                         [{"sound": True, "partitions": 1, "segments": 1, "batches": 3, "records": 3, "bytes": self.size,
+                           "damage": 0, "notes": 0}])
+
+    def test_damage_is_named_with_its_place_and_the_code_is_6(self):
+        third = self.size // 3  # three batches, the first two of one size
+        with open(self.segment, "r+b") as file:
+            file.seek(100)
+            byte = file.read(1)
+            file.seek(100)
+            file.write(bytes([byte[0] ^ 1]))
+        finding, totals = self.rows("log", "verify", self.data, code=6)
+        self.assertEqual((finding["severity"], finding["file"]), ("damage", self.segment))
+        self.assertEqual((finding["firstOffset"], finding["nextOffset"]), (1, 2))
+        self.assertLessEqual(finding["position"], 100)
+        self.assertGreater(finding["endPosition"], 100)
+        self.assertLess(abs(finding["position"] - third), 5)
+        self.assertIn("crc", finding["what"])
+        self.assertEqual((totals["sound"], totals["damage"]), (False, 1))
+        text = self.weir("log", "verify", self.data, code=6).decode()
+        self.assertIn(f"damage: {self.segment}, bytes {finding['position']} to {finding['endPosition']}, offset 1: ", text)
+        self.assertRegex(text, r"\ndamaged: 2 partitions, ")
+
+    def test_a_torn_tail_is_a_note_after_a_crash_and_damage_after_a_clean_close(self):
+        with open(self.segment, "ab") as file:
+            file.write(b"torn")
+        self.weir("log", "verify", self.data, code=6)
+        os.remove(os.path.join(self.data, "log", ".kafka_cleanshutdown"))
+        finding, totals = self.rows("log", "verify", self.data)
+        self.assertEqual((finding["severity"], finding["position"], finding["firstOffset"]), ("note", self.size, 3))
+        self.assertTrue(totals["sound"])
+
+    def test_several_paths_are_summed_and_the_worst_decides(self):
+        totals = self.rows("log", "verify", os.path.dirname(self.segment), self.segment)[-1]
+        self.assertEqual((totals["partitions"], totals["records"]), (2, 6))
+        self.assert_fails(3, "nothing", arguments=("log", "verify", os.path.join(self.folder, "nothing"), self.segment))
+
+    def test_what_is_no_log_is_refused(self):
+        other = os.path.join(self.folder, "other")
+        os.mkdir(other)
+        with open(os.path.join(other, "photo.jpg"), "wb") as file:
+            file.write(b"x")
+        for path in (other, os.path.join(other, "photo.jpg")):
+            for verb in ("verify", "dump"):
+                self.assert_fails(2, path, arguments=("log", verb, path))
+        for verb in ("seal", "recover"):
+            self.assert_fails(3, other, "no Weir data directory", arguments=("log", verb, other))
+        self.assertEqual(os.listdir(other), ["photo.jpg"])
+
+    def test_recover_says_what_was_cut(self):
+        self.crash(b"torn")
+        row = [row for row in self.rows("log", "recover", self.data) if row.get("partition") == "t-0"][0]
+        self.assertEqual((row["cutBytes"], row["cutFromOffset"], row["damaged"], row["failure"]), (4, 3, [], None))
+        self.assertEqual(row["scannedBytes"], self.size + 4)
+        self.assertIn(self.segment, row["reason"])
+        self.assertEqual(os.path.getsize(self.segment), self.size)
+        self.assertEqual(self.weir("log", "recover").decode(), f"{self.data} was closed cleanly: nothing to recover\n")
+        self.assertEqual(self.weir("consume", "t"), b"one\ntwo\nthree\n")
+
+    def test_recover_names_damage(self):
+        os.remove(os.path.join(self.data, "log", "recovery-point-offset-checkpoint"))
+        self.crash()
+        with open(self.segment, "r+b") as file:
+            file.seek(100)
+            file.write(b"\xff\xff")
+        text = self.weir("log", "recover", code=0).decode()
+        self.assertIn("t-0: ", text)
+        self.assertIn("bytes cut from offset 1 on", text)
+
+    def test_recover_reports_durable_damage_with_code_6(self):
+        self.crash()
+        os.truncate(self.segment, self.size - 1)  # below the recovery point: the third record was durable
+        text = self.weir("log", "recover", code=6).decode()
+        self.assertIn("t-0: damaged: ", text)
+        self.assertIn("offsets 2 to 2 were durable and are gone", text)
+
+    def test_seal_makes_the_log_complete_by_itself(self):
+        self.crash(b"torn")
+        text = self.weir("log", "seal", self.data).decode()
+        self.assertIn("4 bytes cut from offset 3 on", text)
+        self.assertIn("is complete by itself, after a recovery", text)
+        self.assertTrue(os.path.exists(os.path.join(self.data, "log", ".kafka_cleanshutdown")))
+        self.assertEqual(self.rows("log", "seal"), [{"sealed": os.path.join(self.data, "log"), "wasClean": True}])
+        copy = os.path.join(self.folder, "copy")
+        shutil.copytree(os.path.join(self.data, "log"), copy)
+        self.assertEqual(self.rows("log", "verify", copy)[-1]["notes"], 0)
+
+    def test_dump_decodes_by_topic_or_as_it_is_told(self):
+        self.weir("consume", "t", "--group", "g")
+        partition = [name for name in os.listdir(os.path.join(self.data, "log")) if name.startswith("__consumer_offsets-")
+                     and os.path.getsize(os.path.join(self.data, "log", name, "0" * 20 + ".log")) > 0][0]
+        folder = os.path.join(self.data, "log", partition)
+        decoded = self.rows("log", "dump", folder)[0]["decoded"]
+        self.assertIn({"group": "g", "topic": "t", "partition": 0}, [record["key"] for record in decoded])
+        copy = os.path.join(self.folder, "offsets-0")
+        shutil.copytree(folder, copy)
+        self.assertNotIn("decoded", self.rows("log", "dump", copy)[0])
+        self.assertEqual(self.rows("log", "dump", copy, "--offsets-decoder")[0]["decoded"], decoded)
+        self.assertNotIn("decoded", self.rows("log", "dump", folder, "--no-decoder")[0])
+        self.assertNotIn("records", self.rows("log", "dump", folder, "--skip-records")[0])
+        metadata = self.rows("log", "dump", os.path.join(self.data, "log", "__cluster_metadata-0"))[0]
+        self.assertIn("TOPIC_RECORD", [record["type"] for record in metadata["decoded"]])
+        checkpoints = self.rows("log", "dump", os.path.join(self.data, "log"))[0]["checkpoints"]
+        self.assertEqual(checkpoints["recovery-point-offset-checkpoint"]["t-0"], 3)
+
+
 class Damage(Case):
     def setUp(self):
         super().setUp()

@@ -1,5 +1,7 @@
 #include "log/coordinator/offsets_codec.h"
+#include "log/dump/record_decoder.h"
 #include "log/metadata/metadata_records.h"
+#include "log/partition/checkpoint_file.h"
 #include "log/partition/leader_epoch_cache.h"
 #include "log/partition/partition_metadata.h"
 #include "log/segment/offset_index.h"
@@ -84,6 +86,25 @@ void fuzz_offsets(ByteView bytes) {
   }
 }
 
+// As the dump shows them: whatever the bytes are, there is a text and it is bounded by them.
+void fuzz_decoders(ByteView bytes) {
+  using weir::log::RecordDecoder;
+  weir::RecordView record;
+  record.key = bytes.substr(0, bytes.size() / 2);
+  record.value = bytes.substr(bytes.size() / 2);
+  for (const RecordDecoder decoder :
+       {RecordDecoder::kOffsets, RecordDecoder::kTransactionLog, RecordDecoder::kClusterMetadata}) {
+    const std::string text = weir::log::decoded_text(decoder, record);
+    WEIR_ASSERT(!text.empty());
+    WEIR_ASSERT(text.size() <= 1000 * (bytes.size() + 1));
+  }
+}
+
+void fuzz_offset_checkpoint(ByteView bytes) {
+  const auto offsets = weir::log::parse_offset_checkpoint(bytes, "checkpoint");
+  WEIR_ASSERT(!offsets.ok() || offsets.value().size() <= bytes.size());
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -92,9 +113,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   // A copy of its own: the sanitizer then sees a read behind its end.
   const std::string copy(data + 1, data + size);
-  constexpr void (*kParsers[])(ByteView) = {fuzz_offset_index,    fuzz_time_index,
-                                            fuzz_epochs,          fuzz_partition_metadata,
-                                            fuzz_metadata_record, fuzz_offsets};
+  constexpr void (*kParsers[])(ByteView) = {
+      fuzz_offset_index,    fuzz_time_index, fuzz_epochs,   fuzz_partition_metadata,
+      fuzz_metadata_record, fuzz_offsets,    fuzz_decoders, fuzz_offset_checkpoint};
   kParsers[data[0] % std::size(kParsers)](copy);
   return 0;
 }

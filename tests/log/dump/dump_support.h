@@ -29,16 +29,18 @@ inline std::string file_text(const std::string& path) {
 
 inline std::string dump_text(FileSystem& files, const std::string& path, bool records = true) {
   std::string text;
-  const Status status = dump_log(files, path, {.json = false, .records = records},
-                                 [&](std::string_view piece) { text += piece; });
+  const Status status =
+      dump_log(files, path, {.json = false, .records = records, .decoder = RecordDecoder::kByTopic},
+               [&](std::string_view piece) { text += piece; });
   EXPECT_TRUE(status.ok()) << status.error().to_string();
   return text;
 }
 
 inline Json dump_json(FileSystem& files, const std::string& path, bool records = true) {
   std::string text;
-  const Status status = dump_log(files, path, {.json = true, .records = records},
-                                 [&](std::string_view piece) { text += piece; });
+  const Status status =
+      dump_log(files, path, {.json = true, .records = records, .decoder = RecordDecoder::kByTopic},
+               [&](std::string_view piece) { text += piece; });
   EXPECT_TRUE(status.ok()) << status.error().to_string();
   EXPECT_TRUE(text.ends_with("}\n")) << text.substr(0, 100);
   EXPECT_EQ(text.find('\n'), text.size() - 1) << "one object, one line";

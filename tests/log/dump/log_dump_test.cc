@@ -1,10 +1,12 @@
 #include "tests/log/dump/dump_support.h"
 
 #include <weir/log/log_dump.h>
+#include <weir/runtime/rng.h>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -73,6 +75,11 @@ TEST_P(DumpOfKafkasFolder, IsWhatKafkasClassesReadInTheSameOrder) {
       names.emplace_back(name);
     }
   }
+  if (dumped.contains("decoded")) {
+    names.insert(names.end() - 1, "decoded");  // behind records
+    EXPECT_EQ(dumped["decoded"].size(), dumped["records"].size());
+  }
+  EXPECT_EQ(dumped.contains("decoded"), GetParam() == "__consumer_offsets-0");
   names.emplace_back("damaged");
   std::vector<std::string> dumped_names;
   for (const auto& [name, value] : dumped.items()) {
@@ -98,10 +105,13 @@ TEST_P(DumpAsText, IsLineByLineThatOfDumpLogSegments) {
 
   std::vector<std::string> dumped = lines_of(dump_text(posix_file_system(), folder));
 
-  // Kafka's was not asked for empty files, and named the rest relative to the folder above.
+  // Kafka's was not asked for empty files, does not know the small ones, and named the rest
+  // relative to the folder above.
   const std::string heading = "Dumping ";
   std::erase_if(dumped, [&](const std::string& line) {
-    return line.starts_with(heading) && testing::file_text(line.substr(heading.size())).empty();
+    return line.starts_with("epoch: ") || line.starts_with("version: 0 topicId: ") ||
+           line.ends_with("/leader-epoch-checkpoint") || line.ends_with("/partition.metadata") ||
+           (line.starts_with(heading) && testing::file_text(line.substr(heading.size())).empty());
   });
   const std::string above = folder.substr(0, folder.size() - GetParam().size());
   for (std::string& line : dumped) {
@@ -143,7 +153,11 @@ TEST(DumpLog, ShowsControlRecordsInKafkasWords) {
 }
 
 TEST(DumpLog, WritesWhatIsNoPrintableTextAsHex) {
-  const std::string text = dump_text(posix_file_system(), dump_data_folder("__consumer_offsets-0"));
+  std::string text;
+  ASSERT_TRUE(dump_log(posix_file_system(), dump_data_folder("__consumer_offsets-0"),
+                       {.json = false, .records = true, .decoder = RecordDecoder::kNone},
+                       [&](std::string_view piece) { text += piece; })
+                  .ok());
 
   // Key of group txn-group, topic txn-simple, partition 0; version 1.
   EXPECT_NE(text.find("key: \\x00\\x01\\x00\\x09txn-group\\x00\\x0atxn-simple\\x00\\x00\\x00\\x00 "
@@ -330,6 +344,121 @@ TEST(DumpLog, SkipsTheZeroesOfAPreallocatedIndex) {
   EXPECT_EQ(json["segments"], expected);
   EXPECT_EQ(json["files"][index + ".timeindex"], 1224);
   EXPECT_FALSE(json.contains("damagedFiles"));
+}
+
+// cases.json says what was done to them.
+TEST(DumpLog, ShowsWhereTheLogContradictsAnIndex) {
+  const std::string root = WEIR_TEST_DATA "/log/crash-small/";
+
+  const Json json = dump_json(posix_file_system(), root + "index-lying");
+  const std::string text = dump_text(posix_file_system(), root + "index-lying");
+
+  const std::string reason = "entry 2 (offset 92, position 1911): no batch begins there";
+  EXPECT_EQ(json["damagedFiles"].dump(),
+            R"([{"file":"00000000000000000068.index","reason":")" + reason + R"("}])");
+  EXPECT_NE(text.find("\nDamaged: reason: " + reason + "\nDumping "), std::string::npos);
+  EXPECT_EQ(text.find("Damaged: "), text.rfind("Damaged: "));
+  EXPECT_FALSE(dump_json(posix_file_system(), root + "index-truncated").contains("damagedFiles"));
+}
+
+TEST(DumpLog, ChecksASingleIndexAgainstTheLogBesideIt) {
+  const std::string path =
+      WEIR_TEST_DATA "/log/crash-small/timeindex-lying-clean-marker/00000000000000000068.timeindex";
+
+  EXPECT_EQ(dump_json(posix_file_system(), path)["damagedFiles"].size(), 1U);
+  EXPECT_NE(dump_text(posix_file_system(), path).find("\nDamaged: reason: entry 1 "),
+            std::string::npos);
+}
+
+TEST(DumpLog, ShowsEpochsAndTheTopicsIdAsText) {
+  const Json expected = Json::parse(testing::file_text(dump_data_folder("epochs-deleted-0.json")));
+  std::string epochs;
+  for (const Json& epoch : expected["leaderEpochs"]) {
+    epochs +=
+        "epoch: " + epoch["epoch"].dump() + " startOffset: " + epoch["startOffset"].dump() + "\n";
+  }
+  const std::string folder = dump_data_folder("epochs-deleted-0");
+
+  const std::string text = dump_text(posix_file_system(), folder);
+
+  EXPECT_NE(text.find("Dumping " + folder + "/leader-epoch-checkpoint\n" + epochs + "Dumping " +
+                      folder + "/partition.metadata\nversion: 0 topicId: " +
+                      expected["partitionMetadata"]["topicId"].get<std::string>() + "\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(dump_text(posix_file_system(), folder + "/leader-epoch-checkpoint"),
+            "Dumping " + folder + "/leader-epoch-checkpoint\n" + epochs);
+}
+
+// The offsets are those that OffsetCheckpointFile read.
+TEST(DumpLog, ShowsTheCheckpointsOfALogDirectory) {
+  const std::string folder = WEIR_TEST_DATA "/log/log-directory";
+
+  const Json json = dump_json(posix_file_system(), folder);
+  const std::string text = dump_text(posix_file_system(), folder + "/log-start-offset-checkpoint");
+
+  const std::string all =
+      R"({"dots.and_under-scores-0":1,"epochs-0":12,"epochs-deleted-0":42,"epochs-empty-0":0,)"
+      R"("name-with-3-0":0,"name-with-3-1":4,"name-with-3-2":2})";
+  EXPECT_EQ(json["checkpoints"].dump(),
+            R"({"cleaner-offset-checkpoint":{},"log-start-offset-checkpoint":)"
+            R"({"epochs-deleted-0":42},"recovery-point-offset-checkpoint":)" +
+                all + R"(,"replication-offset-checkpoint":)" + all + "}");
+  EXPECT_EQ(text, "Dumping " + folder +
+                      "/log-start-offset-checkpoint\ntopic: epochs-deleted partition: 0 offset: "
+                      "42\n");
+  EXPECT_FALSE(json.contains("records"));
+}
+
+TEST(DumpLog, NamesSnapshotsOfTheMetadataLogByOffsetAndEpoch) {
+  weir::testing::MemoryFileSystem files;
+  ASSERT_TRUE(files.create_directories("__cluster_metadata-0").ok());
+  const std::string name = "00000000000000000008-0000000003.checkpoint";
+  testing::put_file(files, "__cluster_metadata-0/" + name,
+                    testing::file_text(WEIR_TEST_DATA "/log/log-directory/bootstrap.checkpoint"));
+
+  EXPECT_TRUE(dump_text(files, "__cluster_metadata-0")
+                  .starts_with("Dumping __cluster_metadata-0/" + name +
+                               "\nSnapshot end offset: 8, epoch: 3\nbaseOffset: 0 "));
+  EXPECT_EQ(dump_json(files, "__cluster_metadata-0")["metadataSnapshots"].dump(),
+            R"([{"file":")" + name + R"(","endOffset":8,"epoch":3}])");
+}
+
+TEST(DumpLog, NamesSmallFilesThatCannotBeRead) {
+  weir::testing::MemoryFileSystem files;
+  const std::string checkpoint = "recovery-point-offset-checkpoint";
+  for (const std::string text : {"garbage", "1\n0\n", "0\n2\nt 0 1\n", "0\n1\nt 0\n"}) {
+    testing::put_file(files, checkpoint, text);
+    const Json json = dump_json(files, checkpoint);
+    ASSERT_EQ(json["damagedFiles"].size(), 1U) << text;
+    EXPECT_EQ(json["damagedFiles"][0]["file"], checkpoint);
+    EXPECT_NE(dump_text(files, checkpoint).find("\nDamaged: reason: "), std::string::npos) << text;
+  }
+  testing::put_file(files, "bootstrap.checkpoint", "garbage");
+  EXPECT_EQ(dump_json(files, "bootstrap.checkpoint")["damaged"].size(), 1U);
+}
+
+TEST(DumpLog, TakesAnyBytesInAnyFile) {
+  const std::uint64_t seed = entropy_seed();
+  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  Rng rng(seed);
+  for (const char* name : {"txn-interleaved-0", "__consumer_offsets-0"}) {
+    CopiedFolder folder(name);
+    const std::vector<DirectoryEntry> entries = folder.files.list(folder.path()).value();
+    for (int round = 0; round < 100; ++round) {
+      const std::string& file = entries[rng.below(entries.size())].name;
+      const std::string whole = folder.read(file);
+      std::string bytes =
+          whole.substr(0, rng.below(3) == 0 ? rng.below(whole.size() + 1) : whole.npos);
+      for (int i = 0; i < 4 && !bytes.empty(); ++i) {
+        bytes[rng.below(bytes.size())] = static_cast<char>(rng.below(256));
+      }
+      folder.write(file, bytes);
+      EXPECT_TRUE(folder.json().contains("files")) << file;
+      EXPECT_NE(folder.text(), "") << file;
+      folder.write(file, whole);
+    }
+  }
 }
 
 }  // namespace

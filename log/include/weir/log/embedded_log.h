@@ -4,10 +4,13 @@
 #include <weir/runtime/clock.h>
 #include <weir/runtime/executor.h>
 #include <weir/runtime/file_system.h>
+#include <weir/runtime/result.h>
+#include <weir/runtime/types.h>
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace weir::log {
 
@@ -34,6 +37,28 @@ struct EmbeddedLogOptions {
   std::size_t wal_bytes_max = 256U << 20U;
 };
 
+// What a start found and did in one partition.
+struct PartitionRecovery {
+  TopicPartition name;
+  std::uint64_t scanned_bytes = 0;
+  std::uint64_t cut_bytes = 0;  // behind the last whole batch: what was not durable
+  Offset cut_from = kNoOffset;  // first offset that is gone; kNoOffset when nothing was cut
+  std::uint64_t segments_removed = 0;
+  std::uint64_t indexes_rebuilt = 0;
+  std::string reason;  // why the tail was cut; empty when it was not
+  // Damage to bytes that were durable, one text each with file, position and offsets. They are
+  // kept.
+  std::vector<std::string> damaged;
+  Status failure;  // why it is not served
+};
+
+struct RecoveryResult {
+  // The directory was closed cleanly: nothing was scanned.
+  bool was_clean = false;
+  // After an unclean end every partition with a folder, by name, the metadata log first.
+  std::vector<PartitionRecovery> partitions;
+};
+
 // The log in this process: a directory of Kafka-format partitions behind the Backend port.
 //
 //   auto log = weir::log::EmbeddedLog::open("weir-data").value();
@@ -56,6 +81,9 @@ class EmbeddedLog : public Backend {
   Result<std::unique_ptr<RecordSource>> make_source(const SourceOptions& options) override;
   Result<std::unique_ptr<RecordSink>> make_sink(const SinkOptions& options) override;
   Result<std::unique_ptr<Group>> make_group(const std::string& group_id) override;
+
+  // What open() had to do. Threading: as the class; the answer does not change.
+  const RecoveryResult& recovery() const;
 
   // `state/` of the directory, where applications keep theirs.
   const std::string& state_directory() const;

@@ -1,4 +1,4 @@
-#include "log/broker/checkpoint_file.h"
+#include "log/partition/checkpoint_file.h"
 
 #include <fmt/core.h>
 
@@ -40,19 +40,23 @@ bool parse_entry(std::string_view line, OffsetCheckpoint& offsets) {
 }  // namespace
 
 Result<OffsetCheckpoint> read_offset_checkpoint(FileSystem& files, const std::string& path) {
+  const Result<std::string> text = read_file(files, path);
+  if (!text.ok()) {
+    return text.error().code() == Errc::kNotFound ? Result<OffsetCheckpoint>(OffsetCheckpoint())
+                                                  : text.error();
+  }
+  return parse_offset_checkpoint(*text, path);
+}
+
+Result<OffsetCheckpoint> parse_offset_checkpoint(std::string_view text, std::string_view name) {
   OffsetCheckpoint offsets;
-  Result<std::string> text = read_file(files, path);
-  if (!text.ok() && text.error().code() == Errc::kNotFound) {
+  if (text.empty()) {
     return offsets;
   }
-  WEIR_TRY(text.status());
-  if (text->empty()) {
-    return offsets;
-  }
-  std::string_view rest = *text;
-  const auto corrupt = [&path](std::string_view what) {
+  std::string_view rest = text;
+  const auto corrupt = [&name](std::string_view what) {
     return Error(Errc::kCorrupt,
-                 fmt::format("{}: {}; remove the file to have it rebuilt", path, what));
+                 fmt::format("{}: {}; remove the file to have it rebuilt", name, what));
   };
   std::uint64_t count = 0;
   if (next_line(rest) != "0") {

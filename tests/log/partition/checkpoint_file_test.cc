@@ -1,4 +1,4 @@
-#include "log/broker/checkpoint_file.h"
+#include "log/partition/checkpoint_file.h"
 
 #include <weir/runtime/testing/memory_file_system.h>
 
