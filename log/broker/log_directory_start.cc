@@ -86,6 +86,7 @@ Status LogDirectory::start() {
       watermarks_ = std::move(published).value();
     }
   } else {
+    reserve_.stands();
     WEIR_TRY(open_wal());  // while the marker still says that nothing in it is needed
     if (path_exists(files_, layout_.clean_shutdown)) {
       WEIR_TRY(files_.remove_file(layout_.clean_shutdown));
@@ -238,10 +239,8 @@ Status LogDirectory::open_metadata() {
     options.watermark = watermarks_->claim(topic.id, PartitionId(0));
   }
   add_wal_tail(options);
-  const Partition::Environment environment{files_, *options_.clock, durability_.get(),
-                                           options_.tail_cache_bytes};
   WatermarkSlot* slot = options.watermark;
-  WEIR_TRY_ASSIGN(metadata_, Partition::open(environment, std::move(options)));
+  WEIR_TRY_ASSIGN(metadata_, Partition::open(environment(), std::move(options)));
   Watermarks::activate(slot);
   report_recovery(*metadata_);
   if (options_.read_only) {
@@ -314,6 +313,12 @@ Result<bool> LogDirectory::sweep_folder(const std::string& folder) {
   if (name->topic == kMetadataTopic) {
     return true;
   }
+  if (clean_) {  // no deletion was cut short: its name is enough
+    const MutexLock lock(state_mutex_);
+    if (image_.find(name->topic) != nullptr) {
+      return true;
+    }
+  }
   Result<Uuid> id = topic_id_of_folder(files_, join_path(layout_.log, folder));
   bool removed = false;
   bool known = false;
@@ -365,9 +370,7 @@ void LogDirectory::recover_all() {
     }
   }
   const MonotonicTime began = options_.clock->monotonic();
-  const Partition::Environment environment{files_, *options_.clock, durability_.get(),
-                                           options_.tail_cache_bytes};
-  std::vector<RecoveredPartition> recovered = recover_partitions(environment, std::move(todo));
+  std::vector<RecoveredPartition> recovered = recover_partitions(environment(), std::move(todo));
   std::uint64_t scanned = 0;
   std::uint64_t cut = 0;
   std::uint64_t replayed = 0;

@@ -1,5 +1,6 @@
 #include "log/partition/local_partition.h"
 
+#include "log/partition/disk_reserve.h"
 #include "log/partition/partition_metadata.h"
 #include "log/partition/watermarks.h"
 #include "log/record/compression.h"
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::log {
 namespace {
@@ -28,7 +30,7 @@ Timestamp shifted(Timestamp now, std::int64_t delta) {
 Result<std::shared_ptr<Partition>> Partition::open(const Environment& environment,
                                                    OpenOptions options) {
   WEIR_ASSERT(options.read_only || environment.durability != nullptr);
-  WEIR_TRY_ASSIGN(LoadedLog log, load_partition(environment.files, options));
+  WEIR_TRY_ASSIGN(LoadedLog log, load_partition(environment, options));
   options.wal_tail.reset();
   auto partition =
       std::make_shared<LocalPartition>(environment, std::move(options), std::move(log));
@@ -76,9 +78,15 @@ Result<Partition::Appended> LocalPartition::append(SharedBytes batch, AppendOrig
   Pending pending;
   WEIR_TRY(check_open());
   WEIR_TRY(environment_.durability->admit());
+  WEIR_TRY(check_disk());
   Result<Appended> appended = [&]() -> Result<Appended> {
     const MutexLock lock(append_mutex_);
-    return append_locked(std::move(batch), origin, pending);
+    Result<Appended> first = append_locked(batch, origin, pending);
+    const bool may_use_reserve = !first.ok() && first.error().code() == Errc::kNoSpace &&
+                                 options_.internal && environment_.reserve != nullptr;
+    return may_use_reserve && environment_.reserve->give_up()
+               ? append_locked(batch, origin, pending)
+               : std::move(first);
   }();
   if (!appended.ok()) {
     if (appended.error().code() == Errc::kIo) {
@@ -95,7 +103,31 @@ Result<Partition::Appended> LocalPartition::append(SharedBytes batch, AppendOrig
   return appended;
 }
 
-Result<Partition::Appended> LocalPartition::append_locked(SharedBytes batch, AppendOrigin origin,
+// While the reserve is given up, room that appears is not for users' appends.
+Status LocalPartition::check_disk() const {
+  if (options_.internal || environment_.reserve == nullptr || environment_.reserve->stands()) {
+    return Status();
+  }
+  return Error(Errc::kNoSpace,
+               fmt::format("disk full: append to {} refused while the log's reserve is used up; "
+                           "free space and try again",
+                           options_.name.to_string()));
+}
+
+void LocalPartition::count_tail() {
+  SegmentResources* const resources = environment_.resources.get();
+  if (resources == nullptr) {
+    return;
+  }
+  if (!resources->count_tail(tail_counted_, tail_.size_bytes())) {
+    const std::size_t before = tail_.size_bytes();
+    tail_.clear();
+    resources->count_tail(before, 0);
+  }
+  tail_counted_ = tail_.size_bytes();
+}
+
+Result<Partition::Appended> LocalPartition::append_locked(SharedBytes& batch, AppendOrigin origin,
                                                           Pending& pending) {
   WEIR_TRY(check_open());
   PartitionSettings settings;
@@ -119,13 +151,6 @@ Result<Partition::Appended> LocalPartition::append_locked(SharedBytes batch, App
   if (active_ == nullptr ||
       active_->must_roll(header, segment_settings(settings), environment_.clock.now())) {
     WEIR_TRY(roll(settings));
-  }
-  if (active_file_ == nullptr) {
-    Result<std::shared_ptr<File>> file = active_->file();
-    if (!file.ok()) {
-      return poison(file.error());
-    }
-    active_file_ = *std::move(file);
   }
   Status written = active_->append(batch.view(), header, segment_settings(settings));
   if (!written.ok()) {
@@ -253,6 +278,7 @@ void LocalPartition::publish(SharedBytes batch, const BatchHeader& header,
   const MutexLock lock(mutex_);
   log_end_ = header.next_offset();
   tail_.push(std::move(batch), header);
+  count_tail();
   if (memory) {
     high_watermark_ = log_end_;
     publish_watermark();
@@ -347,7 +373,8 @@ Status LocalPartition::roll(const PartitionSettings& settings) {
       }
     }
   }
-  auto next = std::make_shared<Segment>(environment_.files, options_.path, base, true);
+  auto next = std::make_shared<Segment>(environment_.files, options_.path, base, true,
+                                        environment_.resources);
   Status made = next->create(segment_settings(settings), environment_.clock.now());
   if (made.ok() && !writes_ahead()) {
     made = environment_.files.sync_directory(options_.path);
@@ -366,7 +393,6 @@ Status LocalPartition::roll(const PartitionSettings& settings) {
   }
   note_side_change();
   active_ = next;
-  active_file_.reset();
   const MutexLock lock(mutex_);
   segments_.push_back(std::move(next));
   return Status();
@@ -575,7 +601,7 @@ Status LocalPartition::set_settings(const PartitionSettings& settings) {
     if (settings.durability != this->settings().durability) {
       set = check_open();
       if (set.ok()) {
-        set = sync_all();
+        set = sync_all(FlushMode::kByFile);
       }
     }
     if (set.ok()) {
@@ -588,8 +614,8 @@ Status LocalPartition::set_settings(const PartitionSettings& settings) {
 }
 
 // Not by way of the flusher: a round of it may be under way and not be done.
-Status LocalPartition::sync_all() {
-  WEIR_TRY_ASSIGN(const Unflushed unflushed, prepare(FlushMode::kByFile, true));
+Status LocalPartition::sync_all(FlushMode mode) {
+  WEIR_TRY_ASSIGN(const Unflushed unflushed, prepare(mode, true));
   Status synced;
   for (const std::shared_ptr<File>& file : unflushed.files) {
     if (synced.ok()) {
@@ -611,7 +637,26 @@ Status LocalPartition::sync_all() {
   return Status();
 }
 
-Status LocalPartition::close() {
+void LocalPartition::release_idle() {
+  std::shared_ptr<Segment> active;
+  {
+    const MutexLock lock(mutex_);
+    if (std::exchange(end_when_released_, log_end_) != log_end_ || closed_) {
+      return;
+    }
+    tail_.clear();
+    count_tail();
+    active = segments_.empty() ? nullptr : segments_.back();
+  }
+  if (active != nullptr) {
+    active->close_file();
+    if (environment_.resources != nullptr) {
+      environment_.resources->closed(*active);
+    }
+  }
+}
+
+Status LocalPartition::close(FlushMode mode) {
   Status closed;
   {
     const MutexLock appending(append_mutex_);
@@ -622,7 +667,7 @@ Status LocalPartition::close() {
       }
       closed_ = true;
     }
-    closed = options_.read_only ? Status() : close_files();
+    closed = options_.read_only ? Status() : close_files(mode);
     Segments segments;
     {
       const MutexLock lock(mutex_);
@@ -637,13 +682,12 @@ Status LocalPartition::close() {
     for (const std::shared_ptr<Segment>& segment : segments) {
       segment->release();
     }
-    active_file_.reset();
   }
   notify_waiters();
   return closed;
 }
 
-Status LocalPartition::close_files() {
+Status LocalPartition::close_files(FlushMode mode) {
   {
     const MutexLock lock(mutex_);
     if (failure_) {
@@ -653,27 +697,28 @@ Status LocalPartition::close_files() {
   if (!unclean_) {
     return Status();
   }
+  const bool durable = mode == FlushMode::kByFile;
   if (epochs_dirty_ && folder_exists_) {
-    if (Status written = write_epochs(true); !written.ok()) {
+    if (Status written = write_epochs(durable); !written.ok()) {
       WEIR_WARN("leader epochs not written partition={} error=\"{}\"", options_.name.to_string(),
                 written.error().message());
     }
   }
-  WEIR_TRY(sync_all());
+  WEIR_TRY(sync_all(mode));
   if (active_ == nullptr) {
     return Status();
   }
   WEIR_TRY(active_->trim());
-  if (Status synced = active_->sync(); !synced.ok()) {
+  if (Status synced = durable ? active_->sync() : Status(); !synced.ok()) {
     on_durability_lost(synced.error());
     return synced;
   }
   // Without index files the next start makes them from the log.
-  if (Status indexed = active_->write_indexes(true); !indexed.ok()) {
+  if (Status indexed = active_->write_indexes(durable); !indexed.ok()) {
     WEIR_WARN("index not written file={} error=\"{}\"", active_->path(kLogSuffix),
               indexed.error().message());
   }
-  return environment_.files.sync_directory(options_.path);
+  return durable ? environment_.files.sync_directory(options_.path) : Status();
 }
 
 void LocalPartition::abandon() {
@@ -683,7 +728,6 @@ void LocalPartition::abandon() {
     closed_ = true;
     durability_lost_ = true;  // a sync that is on its way proves nothing any more
     watermark_ = nullptr;
-    active_file_.reset();
   }
   notify_waiters();
 }

@@ -40,7 +40,9 @@ class LocalPartition final : public Partition {
   Status advance_log_start(Offset before) override;
   Status remove_old_segments() override;
   Offset recovery_point() const override;
-  Status close() override;
+  void release_idle() override;
+  using Partition::close;
+  Status close(FlushMode mode) override;
   void abandon() override;
 
   Identity identity() const override { return {options_.topic_id, options_.name.partition}; }
@@ -61,7 +63,7 @@ class LocalPartition final : public Partition {
     bool added = false;  // to what makes it durable
     bool moved = false;  // the high watermark
   };
-  Result<Appended> append_locked(SharedBytes batch, AppendOrigin origin, Pending& pending)
+  Result<Appended> append_locked(SharedBytes& batch, AppendOrigin origin, Pending& pending)
       WEIR_REQUIRES(append_mutex_);
   Status check_open() const WEIR_EXCLUDES(mutex_);
   // Validates `batch` and puts it into the form in which it is stored, save offset and epoch.
@@ -86,9 +88,13 @@ class LocalPartition final : public Partition {
   // The segments that hold unflushed bytes, and their end.
   Segments unflushed_segments(bool with_active, Offset* end) const WEIR_REQUIRES(mutex_);
   Result<Unflushed> prepare(FlushMode mode, bool with_active) WEIR_REQUIRES(append_mutex_);
-  // Makes durable whatever was appended so far, in its files.
-  Status sync_all() WEIR_REQUIRES(append_mutex_);
-  Status close_files() WEIR_REQUIRES(append_mutex_);
+  // Makes durable whatever was appended so far, in its files (kByDisk: as soon as the caller has
+  // synced the disk).
+  Status sync_all(FlushMode mode) WEIR_REQUIRES(append_mutex_);
+  Status close_files(FlushMode mode) WEIR_REQUIRES(append_mutex_);
+  Status check_disk() const;
+  // The sum of all tail caches knows of the change of this one.
+  void count_tail() WEIR_REQUIRES(mutex_);
   void notify_waiters() WEIR_EXCLUDES(mutex_);
   void publish_watermark() WEIR_REQUIRES(mutex_);
   void mark_flushed(Offset end) WEIR_REQUIRES(mutex_);
@@ -117,7 +123,6 @@ class LocalPartition final : public Partition {
 
   mutable Mutex append_mutex_;
   std::shared_ptr<Segment> active_ WEIR_GUARDED_BY(append_mutex_);
-  std::shared_ptr<File> active_file_ WEIR_GUARDED_BY(append_mutex_);
   bool folder_exists_ WEIR_GUARDED_BY(append_mutex_);
   bool metadata_exists_ WEIR_GUARDED_BY(append_mutex_);
   bool epochs_dirty_ WEIR_GUARDED_BY(append_mutex_);
@@ -134,6 +139,8 @@ class LocalPartition final : public Partition {
   Offset high_watermark_ WEIR_GUARDED_BY(mutex_);
   Offset recovery_point_ WEIR_GUARDED_BY(mutex_);
   TailCache tail_ WEIR_GUARDED_BY(mutex_);
+  std::size_t tail_counted_ WEIR_GUARDED_BY(mutex_) = 0;
+  Offset end_when_released_ WEIR_GUARDED_BY(mutex_);
   // Counts changes of names and side files: all, those that the running flush covers, those that
   // were flushed.
   std::uint64_t side_changes_ WEIR_GUARDED_BY(mutex_);

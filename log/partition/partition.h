@@ -17,7 +17,9 @@
 
 namespace weir::log {
 
-struct WatermarkSlot;  // log/partition/watermarks.h
+class DiskReserve;       // log/partition/disk_reserve.h
+class SegmentResources;  // log/segment/segment_resources.h
+struct WatermarkSlot;    // log/partition/watermarks.h
 
 enum class DurabilityMode { kFsync, kMemory };  // weir.durability
 
@@ -99,6 +101,8 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
     const Clock& clock;
     Durability* durability = nullptr;  // null: read only
     std::size_t tail_cache_bytes = 4U << 20U;
+    std::shared_ptr<SegmentResources> resources = nullptr;  // null: no bounds beyond this partition
+    DiskReserve* reserve = nullptr;
   };
   struct OpenOptions {
     TopicPartition name;
@@ -114,6 +118,7 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
     std::optional<WalTail> wal_tail;
     LeaderEpoch leader_epoch;  // of the controller's metadata
     bool read_only = false;    // writes nothing; high watermark comes from refresh()
+    bool internal = false;     // the log's own topic: on a full disk it may use the reserve
     // Published on every move of log start or high watermark (watermark->publish()); null: nowhere.
     WatermarkSlot* watermark = nullptr;
   };
@@ -179,8 +184,12 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
   virtual Status remove_old_segments() = 0;
   // Offset below which everything is synced.
   virtual Offset recovery_point() const = 0;
+  // Gives back descriptors and memory when nothing was appended since the last call.
+  virtual void release_idle() = 0;
   // Syncs everything, cuts preallocation, writes indexes. No appends afterwards. Idempotent.
-  virtual Status close() = 0;
+  // kByDisk: nothing is synced, the caller syncs the disk afterwards.
+  virtual Status close(FlushMode mode) = 0;
+  Status close() { return close(FlushMode::kByFile); }
   // Closes without a sync; for deletion. Open readers keep their data.
   virtual void abandon() = 0;
 };

@@ -30,8 +30,11 @@ struct Candidate {
 
 class Loader {
  public:
-  Loader(FileSystem& files, const Partition::OpenOptions& options)
-      : files_(files), options_(options), recovery_point_(options.recovery_point) {
+  Loader(const Partition::Environment& environment, const Partition::OpenOptions& options)
+      : files_(environment.files),
+        resources_(environment.resources),
+        options_(options),
+        recovery_point_(options.recovery_point) {
     // What is durable in its file needs no frame: below the first one everything is.
     if (replays() && !options.wal_tail->batches.empty()) {
       recovery_point_ =
@@ -122,8 +125,8 @@ class Loader {
 
   Status load_segments() {
     for (Candidate& candidate : candidates_) {
-      candidate.segment =
-          std::make_shared<Segment>(files_, options_.path, candidate.base, !options_.read_only);
+      candidate.segment = std::make_shared<Segment>(files_, options_.path, candidate.base,
+                                                    !options_.read_only, resources_);
       candidate.scan = recovering() &&
                        (&candidate == &candidates_.back() || candidate.next_base > recovery_point_);
     }
@@ -471,7 +474,8 @@ class Loader {
         full.seal(header.base_offset);
         full.release();
       }
-      auto next = std::make_shared<Segment>(files_, options_.path, header.base_offset, true);
+      auto next =
+          std::make_shared<Segment>(files_, options_.path, header.base_offset, true, resources_);
       WEIR_TRY(next->create(settings, header.max_timestamp));
       log_.segments.push_back(std::move(next));
     }
@@ -559,6 +563,7 @@ class Loader {
   }
 
   FileSystem& files_;
+  const std::shared_ptr<SegmentResources> resources_;
   const Partition::OpenOptions& options_;
   Offset recovery_point_;
   std::vector<Candidate> candidates_;
@@ -573,8 +578,9 @@ SegmentSettings segment_settings(const PartitionSettings& settings) {
           settings.segment_index_bytes, settings.index_interval_bytes};
 }
 
-Result<LoadedLog> load_partition(FileSystem& files, const Partition::OpenOptions& options) {
-  return Loader(files, options).run();
+Result<LoadedLog> load_partition(const Partition::Environment& environment,
+                                 const Partition::OpenOptions& options) {
+  return Loader(environment, options).run();
 }
 
 }  // namespace weir::log

@@ -2,6 +2,7 @@
 
 #include "log/record/batch_header.h"
 #include "log/segment/segment_indexes.h"
+#include "log/segment/segment_resources.h"
 #include "log/segment/segment_scan.h"
 
 #include <weir/runtime/file_system.h>
@@ -31,8 +32,16 @@ struct SegmentSettings {
 // Bounds:    at most one descriptor; indexes 8 + 16 bytes an entry until release().
 class Segment {
  public:
-  Segment(FileSystem& files, std::string folder, Offset base, bool writable)
-      : files_(files), folder_(std::move(folder)), base_(base), writable_(writable) {}
+  Segment(FileSystem& files, std::string folder, Offset base, bool writable,
+          std::shared_ptr<SegmentResources> resources = nullptr)
+      : files_(files),
+        folder_(std::move(folder)),
+        base_(base),
+        writable_(writable),
+        resources_(std::move(resources)) {}
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
 
   Offset base_offset() const { return base_; }
   std::string path(std::string_view suffix) const;  // of ".log", ".index", ...
@@ -82,6 +91,8 @@ class Segment {
   Result<SegmentIndexes> indexes_copy();
   // Drops the descriptor and loaded indexes of a sealed segment until they are needed again.
   void release();
+  // Drops the descriptor until it is needed again.
+  void close_file();
   // Index files that were missing or wrong and made anew since construction.
   std::uint32_t indexes_rebuilt() const;
   // Reads the indexes now (sealed segments), rebuilding what is missing or broken.
@@ -112,6 +123,7 @@ class Segment {
   Status write_index_file(std::string_view suffix, ByteView bytes, bool durable);
   Status write_index_files(ByteView offsets, ByteView times, bool durable);
   Status reserve_for(std::uint64_t needed, std::int64_t segment_bytes);
+  void set_unused(std::uint64_t bytes);
   Error damaged(std::uint64_t position, Offset from, std::optional<Offset> readable,
                 std::string_view what) const;
 
@@ -119,6 +131,7 @@ class Segment {
   const std::string folder_;
   const Offset base_;
   const bool writable_;
+  const std::shared_ptr<SegmentResources> resources_;
 
   mutable Mutex mutex_;
   std::shared_ptr<File> file_ WEIR_GUARDED_BY(mutex_);
@@ -131,6 +144,7 @@ class Segment {
   std::uint32_t indexes_rebuilt_ WEIR_GUARDED_BY(mutex_) = 0;
   // The appender's alone.
   std::uint64_t reserved_bytes_ = 0;
+  std::uint64_t unused_bytes_ = 0;  // of them, as counted by resources_
   Timestamp created_ = kNoTimestamp;
 };
 
