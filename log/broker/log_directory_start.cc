@@ -1,4 +1,5 @@
 // The start of a directory: what a folder must be, what a crash left behind, recovery.
+#include "log/broker/kafka_files.h"
 #include "log/broker/log_directory.h"
 #include "log/broker/recover_partitions.h"
 #include "log/record/batch_builder.h"
@@ -223,7 +224,7 @@ Status LogDirectory::open_metadata() {
   return {};
 }
 
-// As Kafka's first start: the leader, then the level of the records (30 is 4.3-IV0).
+// As Kafka's first start: the leader, then the levels of features and this node.
 Status LogDirectory::write_first_metadata() {
   WireWriter key;
   key.integer(std::int16_t{0});
@@ -241,9 +242,12 @@ Status LogDirectory::write_first_metadata() {
                ->append(build_control_batch(key.bytes(), value.bytes(), options_.clock->now(), {}),
                         AppendOrigin::kCoordinator)
                .status());
-  constexpr std::int16_t kMetadataLevel = 30;
   const MutexLock lock(change_mutex_);
-  return append_metadata({FeatureLevelMetadataRecord{"metadata.version", kMetadataLevel}});
+  RegisterBrokerMetadataRecord node;
+  node.broker_id = kNodeId;
+  node.incarnation_id = rng_.uuid();
+  node.directory = directory_id_;
+  return append_metadata(first_metadata_records(node, metadata_->offsets().log_end));
 }
 
 // Finishes deletions that a crash cut short, and names what is not ours, once.

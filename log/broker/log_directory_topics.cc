@@ -1,5 +1,6 @@
 // Topics of a directory: create, list, describe, grow, delete.
 #include "log/broker/log_directory.h"
+#include "log/metadata/config_records.h"
 #include "log/partition/topic_settings.h"
 
 #include <weir/runtime/logger.h>
@@ -70,8 +71,8 @@ Result<TopicDescription> LogDirectory::create_topic(const TopicSpec& spec) {
   // One batch, as Kafka's controller writes it: topic, settings, partitions.
   std::vector<MetadataRecord> records{TopicMetadataRecord{spec.name, id}};
   for (const auto& [key, value] : spec.config) {
-    records.emplace_back(
-        ConfigMetadataRecord{ConfigMetadataRecord::kTopicResource, spec.name, key, value});
+    const auto settings = config_records(spec.name, {}, key, value);
+    records.insert(records.end(), settings.begin(), settings.end());
   }
   for (std::int32_t i = 0; i < spec.partitions; ++i) {
     records.emplace_back(
