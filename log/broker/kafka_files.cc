@@ -39,6 +39,23 @@ Status write_if_different(FileSystem& files, const std::string& path, ByteView t
 
 }  // namespace
 
+Result<Uuid> parse_meta_properties(std::string_view text, const std::string& path) {
+  constexpr std::string_view kKey = "directory.id=";
+  const std::size_t at = text.find(kKey);
+  if (text.find("version=1") == std::string_view::npos || at == std::string_view::npos) {
+    return Error(
+        Errc::kCorrupt,
+        fmt::format("{} has no 'version=1' or no 'directory.id'; restore it from a copy", path));
+  }
+  Result<Uuid> id = Uuid::parse(text.substr(at + kKey.size(), 22));
+  if (!id.ok()) {
+    return Error(Errc::kCorrupt,
+                 fmt::format("{} has a damaged 'directory.id' ({}); restore it from a copy", path,
+                             id.error().message()));
+  }
+  return id;
+}
+
 std::vector<MetadataRecord> first_metadata_records(RegisterBrokerMetadataRecord node,
                                                    Offset first) {
   constexpr std::int8_t kBrokerResource = 4;

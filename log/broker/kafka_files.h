@@ -7,12 +7,16 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weir::log {
 
-// What a Kafka broker keeps in its log directory and this log itself never reads. With it `log/` of
-// a directory that was closed is what a broker of the same node id would have left behind.
+// The files of a Kafka log directory that are neither partitions nor checkpoints of offsets. With
+// them `log/` of a directory that was closed is what a broker of the same node id would have left.
+
+// The directory.id of `meta.properties`, whose path is for messages. Errors: kCorrupt.
+Result<Uuid> parse_meta_properties(std::string_view text, const std::string& path);
 
 // First records of a metadata log, behind its LEADER_CHANGE: levels of features and the cluster's
 // min.insync.replicas, as Kafka 4.3 writes them, and this node. `first` is the offset of the first

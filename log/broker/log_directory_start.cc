@@ -147,20 +147,7 @@ Status LogDirectory::check_root() {
 Status LogDirectory::read_meta_properties() {
   Result<std::string> text = read_file(files_, layout_.meta_properties);
   if (text.ok()) {
-    constexpr std::string_view kKey = "directory.id=";
-    const std::size_t at = text->find(kKey);
-    if (text->find("version=1") == std::string::npos || at == std::string::npos) {
-      return Error(Errc::kCorrupt,
-                   fmt::format("{} has no 'version=1' or no 'directory.id'; restore it from a copy",
-                               layout_.meta_properties));
-    }
-    Result<Uuid> id = Uuid::parse(text->substr(at + kKey.size(), 22));
-    if (!id.ok()) {
-      return Error(Errc::kCorrupt,
-                   fmt::format("{} has a damaged 'directory.id' ({}); restore it from a copy",
-                               layout_.meta_properties, id.error().message()));
-    }
-    directory_id_ = *id;
+    WEIR_TRY_ASSIGN(directory_id_, parse_meta_properties(*text, layout_.meta_properties));
     return {};
   }
   if (text.error().code() != Errc::kNotFound || options_.read_only) {
