@@ -17,10 +17,8 @@
 // folder is opened or dumped; the rest are its bytes. Whatever it holds, opening, reading, looking
 // up and dumping end with an answer; and where the segment is healthy no index, epoch file or
 // metadata file hides a record of it or moves it.
+namespace weir::log {
 namespace {
-
-using namespace weir;
-using namespace weir::log;
 
 constexpr std::int64_t kBatches = 6;
 constexpr std::int64_t kRecordsPerBatch = 3;
@@ -180,18 +178,10 @@ void check_dumps(FileSystem& files, const std::string& path) {
 
 }  // namespace
 
-std::size_t weir::fuzz::allocation_max(std::size_t /*input*/) {
-  return 300U << 20U;  // a batch may say that it holds 256 MiB
-}
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) {
-    return 0;
-  }
+void check_folder(std::uint8_t choice, ByteView bytes) {
   static const std::string healthy = healthy_segment();
-  const std::size_t hostile = data[0] % std::size(kFiles);
-  const bool is_dumped = data[0] / std::size(kFiles) % 2 == 1;
-  const ByteView bytes(reinterpret_cast<const char*>(data + 1), size - 1);
+  const std::size_t hostile = choice % std::size(kFiles);
+  const bool is_dumped = choice / std::size(kFiles) % 2 == 1;
   testing::MemoryFileSystem files;
   WEIR_ASSERT(files.create_directories(kFolder).ok());
   put(files, kFiles[0], hostile == 0 ? bytes : ByteView(healthy));
@@ -205,7 +195,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   put(files, kFiles[hostile], bytes);
   if (!is_dumped) {
     check_partition(files, hostile == 0);
-    return 0;
+    return;
   }
   if (hostile == 0) {
     check_scans(files, bytes.size());
@@ -214,5 +204,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check_dumps(files, join_path(kFolder, kFiles[hostile]));
   }
   check_dumps(files, kFolder);
+}
+
+}  // namespace weir::log
+
+std::size_t weir::fuzz::allocation_max(std::size_t input) {
+  return small_allocation_max(input) + (8U << 20U);  // the records of a batch, decompressed
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size > 0) {
+    weir::log::check_folder(data[0], {reinterpret_cast<const char*>(data + 1), size - 1});
+  }
   return 0;
 }
