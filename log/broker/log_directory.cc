@@ -1,5 +1,6 @@
 #include "log/broker/log_directory.h"
 
+#include "log/broker/kafka_files.h"
 #include "log/partition/await.h"
 #include "log/partition/replay.h"
 #include "log/record/batch_builder.h"
@@ -404,8 +405,10 @@ Status LogDirectory::close() {
   closed_ = true;
   std::vector<std::shared_ptr<Partition>> partitions;
   bool failed = false;
+  std::int64_t broker_epoch = -1;
   {
     const MutexLock lock(state_mutex_);
+    broker_epoch = image_.broker_epoch(kNodeId);
     for (const auto& [name, opened] : opened_) {
       if (opened.partition) {
         partitions.push_back(opened.partition);
@@ -436,8 +439,9 @@ Status LogDirectory::close() {
     WEIR_TRY(files_.sync_disk(layout_.log));
   }
   WEIR_TRY(write_checkpoints());
+  WEIR_TRY(write_kafka_files(files_, layout_.log, kNodeId, options_.clock->now()));
   if (!failed) {  // an unreadable partition must be scanned when it is readable again
-    WEIR_TRY(replace_file(files_, layout_.clean_shutdown, "{\"version\":0,\"brokerEpoch\":-1}"));
+    WEIR_TRY(replace_file(files_, layout_.clean_shutdown, clean_shutdown_marker(broker_epoch)));
   }
   lock_.reset();
   return {};

@@ -1,4 +1,5 @@
 // The start of a directory: what a folder must be, what a crash left behind, recovery.
+#include "log/broker/kafka_files.h"
 #include "log/broker/log_directory.h"
 #include "log/broker/recover_partitions.h"
 #include "log/record/batch_builder.h"
@@ -147,20 +148,7 @@ Status LogDirectory::check_root() {
 Status LogDirectory::read_meta_properties() {
   Result<std::string> text = read_file(files_, layout_.meta_properties);
   if (text.ok()) {
-    constexpr std::string_view kKey = "directory.id=";
-    const std::size_t at = text->find(kKey);
-    if (text->find("version=1") == std::string::npos || at == std::string::npos) {
-      return Error(Errc::kCorrupt,
-                   fmt::format("{} has no 'version=1' or no 'directory.id'; restore it from a copy",
-                               layout_.meta_properties));
-    }
-    Result<Uuid> id = Uuid::parse(text->substr(at + kKey.size(), 22));
-    if (!id.ok()) {
-      return Error(Errc::kCorrupt,
-                   fmt::format("{} has a damaged 'directory.id' ({}); restore it from a copy",
-                               layout_.meta_properties, id.error().message()));
-    }
-    directory_id_ = *id;
+    WEIR_TRY_ASSIGN(directory_id_, parse_meta_properties(*text, layout_.meta_properties));
     return {};
   }
   if (text.error().code() != Errc::kNotFound || options_.read_only) {
@@ -258,7 +246,7 @@ Status LogDirectory::open_metadata() {
   return {};
 }
 
-// As Kafka's first start: the leader, then the level of the records (30 is 4.3-IV0).
+// As Kafka's first start: the leader, then the levels of features and this node.
 Status LogDirectory::write_first_metadata() {
   WireWriter key;
   key.integer(std::int16_t{0});
@@ -276,9 +264,12 @@ Status LogDirectory::write_first_metadata() {
                ->append(build_control_batch(key.bytes(), value.bytes(), options_.clock->now(), {}),
                         AppendOrigin::kCoordinator)
                .status());
-  constexpr std::int16_t kMetadataLevel = 30;
   const MutexLock lock(change_mutex_);
-  return append_metadata({FeatureLevelMetadataRecord{"metadata.version", kMetadataLevel}});
+  RegisterBrokerMetadataRecord node;
+  node.broker_id = kNodeId;
+  node.incarnation_id = rng_.uuid();
+  node.directory = directory_id_;
+  return append_metadata(first_metadata_records(node, metadata_->offsets().log_end));
 }
 
 // Finishes deletions that a crash cut short, and names what is not ours, once.
