@@ -545,9 +545,13 @@ Status WriteAheadLog::Core::checkpoint() {
     checkpoint_asked_ = false;
   }
   // What is in frames below `mark` was in its log's file before: it is flushed now.
-  Status done = flush(logs);
-  if (done.ok() && host_.write_recovery_points) {
-    done = host_.write_recovery_points();
+  const auto attempt = [&] {
+    Status status = flush(logs);
+    return status.ok() && host_.write_recovery_points ? host_.write_recovery_points() : status;
+  };
+  Status done = attempt();
+  if (!done.ok() && done.error().code() == Errc::kNoSpace && host_.make_room && host_.make_room()) {
+    done = attempt();
   }
   if (!done.ok()) {
     {

@@ -440,14 +440,15 @@ class Loader {
     for (const WalBatch& batch : options_.wal_tail->batches) {
       const BatchHeader& header = batch.header;
       known_end = std::max(known_end, header.next_offset());
-      const bool is_there = log_.segments.empty() ? header.next_offset() <= log_.log_end
-                                                  : header.base_offset < log_.log_end;
-      if (is_there) {
+      // The end of the files, which may lie below a log start inside a batch.
+      const bool empty = log_.segments.empty();
+      const Offset end = empty ? log_.log_end : log_.segments.back()->next_offset();
+      if (empty ? header.next_offset() <= end : header.base_offset < end) {
         continue;
       }
-      if (header.base_offset > log_.log_end) {
+      if (header.base_offset > end) {
         damaged(fmt::format("{}: offsets {} to {} were durable and are gone", options_.path,
-                            log_.log_end.value(), header.base_offset.value() - 1));
+                            end.value(), header.base_offset.value() - 1));
       }
       WEIR_TRY(append(batch));
     }
@@ -487,7 +488,7 @@ class Loader {
     if (log_.segments.size() == 1) {
       log_.log_start = std::max(options_.log_start, log_.segments.front()->base_offset());
     }
-    log_.log_end = header.next_offset();
+    log_.log_end = std::max(log_.log_start, header.next_offset());
     log_.report.replayed_bytes += batch.bytes.bytes.size();
     return Status();
   }
