@@ -356,15 +356,8 @@ Status LogDirectory::write_offsets(const std::string& path, const OffsetCheckpoi
 
 Status LogDirectory::write_recovery_points() {
   const MutexLock writing(checkpoint_mutex_);
-  const auto write = [this]() WEIR_REQUIRES(checkpoint_mutex_) {
-    return write_offsets(layout_.recovery_points, recovery_points_,
-                         [](const Partition& partition) { return partition.recovery_point(); });
-  };
-  Status written = write();
-  if (!written.ok() && written.error().code() == Errc::kNoSpace && reserve_.give_up()) {
-    written = write();
-  }
-  return written;
+  return write_offsets(layout_.recovery_points, recovery_points_,
+                       [](const Partition& partition) { return partition.recovery_point(); });
 }
 
 Status LogDirectory::write_checkpoints() {

@@ -47,7 +47,7 @@ class World {
                     ++recovery_points_written;
                     return recovery_point_status;
                   },
-                  nullptr, "log"});
+                  nullptr, nullptr, "log"});
     return Status();
   }
   void open(bool fresh = false) {
