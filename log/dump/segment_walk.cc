@@ -96,7 +96,8 @@ DamagedRange undecodable(const WalkedBatch& batch, const std::string& reason) {
           .next_offset = batch.header.next_offset(),
           .reason = reason,
           .header = std::nullopt,
-          .is_crc_right = true};
+          .is_crc_right = true,
+          .is_message_set = false};
 }
 
 SegmentWalk::SegmentWalk(File& file, std::uint64_t size, Offset base, Offset offset_end)
@@ -247,7 +248,8 @@ Status SegmentWalk::pass_over(Fault fault) {
                           .next_offset = std::nullopt,
                           .reason = std::move(fault.what),
                           .header = std::nullopt,
-                          .is_crc_right = fault.is_crc_right};
+                          .is_crc_right = fault.is_crc_right,
+                          .is_message_set = false};
     if (fault.header && position + fault.header->size_bytes() == end) {
       range_->header = fault.header;
     }
@@ -285,6 +287,7 @@ Result<bool> SegmentWalk::pass_over_message_sets() {
     return false;
   }
   range_ = DamagedRange{};
+  range_->is_message_set = true;
   range_->position = start;
   range_->end_position = position;
   range_->first_offset = first;
