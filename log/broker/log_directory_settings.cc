@@ -141,25 +141,7 @@ Status LogDirectory::alter_topic(const std::string& name, const TopicConfig& set
 
 Result<std::vector<TopicSetting>> LogDirectory::topic_settings(const std::string& name) const {
   WEIR_TRY_ASSIGN(const TopicImage topic, image_of(name));
-  std::map<std::string, TopicSetting> all;
-  const TopicSettings defaults;
-  for (const Property<TopicSettings>& property : topic_properties()) {
-    const std::string key(property.name);
-    const std::string text = property_text(property, defaults);
-    all[key] = {key, text, text, SettingSource::kDefault, std::string(property.doc)};
-  }
-  for (const auto& [key, value] : topic.config) {
-    TopicSetting& setting = all[key];
-    setting.name = key;
-    setting.value = value;
-    setting.source = SettingSource::kTopic;
-  }
-  std::vector<TopicSetting> listed;
-  listed.reserve(all.size());
-  for (auto& [key, setting] : all) {
-    listed.push_back(std::move(setting));
-  }
-  return listed;
+  return list_topic_settings(topic.config);
 }
 
 // Kafka's POLICY_VIOLATION: a compacted topic keeps the last value of every key.

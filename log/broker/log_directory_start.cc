@@ -2,6 +2,7 @@
 #include "log/broker/kafka_files.h"
 #include "log/broker/log_directory.h"
 #include "log/broker/recover_partitions.h"
+#include "log/partition/partition_folder.h"
 #include "log/record/batch_builder.h"
 #include "log/record/wire.h"
 
@@ -11,7 +12,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <unistd.h>
 
@@ -23,21 +23,6 @@ Uuid metadata_topic_id() {
   Uuid id;
   id.bytes.back() = 1;
   return id;
-}
-
-// "orders-3" -> orders, 3; nullopt for what is no partition folder.
-std::optional<TopicPartition> parse_folder(const std::string& folder) {
-  const std::size_t dash = folder.rfind('-');
-  if (dash == std::string::npos || dash == 0 || dash + 1 == folder.size()) {
-    return std::nullopt;
-  }
-  std::int32_t partition = 0;
-  const char* end = folder.data() + folder.size();
-  const auto [stop, error] = std::from_chars(folder.data() + dash + 1, end, partition);
-  if (error != std::errc() || stop != end || partition < 0) {
-    return std::nullopt;
-  }
-  return TopicPartition{folder.substr(0, dash), PartitionId(partition)};
 }
 
 // Kafka's own files in a log directory.
@@ -298,7 +283,7 @@ Result<bool> LogDirectory::sweep_folder(const std::string& folder) {
     WEIR_TRY(remove_tree(files_, join_path(layout_.log, folder)));
     return true;
   }
-  const std::optional<TopicPartition> name = parse_folder(folder);
+  const std::optional<TopicPartition> name = parse_partition_folder(folder);
   if (!name) {
     return is_known_file(folder);
   }

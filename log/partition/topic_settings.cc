@@ -6,6 +6,7 @@
 
 #include <array>
 #include <charconv>
+#include <map>
 
 namespace weir::log {
 namespace {
@@ -206,6 +207,28 @@ PartitionSettings partition_settings(const TopicSettings& settings) {
       settings.weir_durability == "memory" ? DurabilityMode::kMemory : DurabilityMode::kFsync;
   result.compression = stored_compression(settings);
   return result;
+}
+
+std::vector<TopicSetting> list_topic_settings(const TopicConfig& config) {
+  std::map<std::string, TopicSetting> all;
+  const TopicSettings defaults;
+  for (const Property<TopicSettings>& property : topic_properties()) {
+    const std::string key(property.name);
+    const std::string text = property_text(property, defaults);
+    all[key] = {key, text, text, SettingSource::kDefault, std::string(property.doc)};
+  }
+  for (const auto& [key, value] : config) {
+    TopicSetting& setting = all[key];
+    setting.name = key;
+    setting.value = value;
+    setting.source = SettingSource::kTopic;
+  }
+  std::vector<TopicSetting> listed;
+  listed.reserve(all.size());
+  for (auto& [key, setting] : all) {
+    listed.push_back(std::move(setting));
+  }
+  return listed;
 }
 
 Status validate_topic_name(const std::string& name) {

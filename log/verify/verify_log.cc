@@ -1,5 +1,6 @@
 #include "log/dump/dump_target.h"
 #include "log/partition/checkpoint_file.h"
+#include "log/partition/partition_folder.h"
 #include "log/verify/findings.h"
 #include "log/verify/partition_check.h"
 
@@ -8,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <utility>
@@ -33,21 +33,6 @@ struct DirectoryFacts {
   OffsetCheckpoint log_starts;
   OffsetCheckpoint cleaned;
 };
-
-// "orders-3"; nothing for what is no partition folder.
-std::optional<TopicPartition> parse_folder(std::string_view folder) {
-  const std::size_t dash = folder.rfind('-');
-  if (dash == std::string_view::npos || dash == 0 || dash + 1 == folder.size()) {
-    return std::nullopt;
-  }
-  std::int32_t partition = 0;
-  const char* const end = folder.data() + folder.size();
-  const auto [stop, error] = std::from_chars(folder.data() + dash + 1, end, partition);
-  if (error != std::errc() || stop != end || partition < 0) {
-    return std::nullopt;
-  }
-  return TopicPartition{std::string(folder.substr(0, dash)), PartitionId(partition)};
-}
 
 // Folders on their way: "orders-3.<id>-delete", -future, -stray.
 bool is_in_transition(std::string_view folder) {
@@ -74,7 +59,7 @@ class DirectoryCheck {
       if (entry.kind != FileKind::kDirectory) {
         continue;
       }
-      if (const std::optional<TopicPartition> name = parse_folder(entry.name)) {
+      if (const std::optional<TopicPartition> name = parse_partition_folder(entry.name)) {
         folders_.insert(*name);
         check_one(*name, join_path(path_, entry.name), own);
       } else if (is_in_transition(entry.name)) {
@@ -212,7 +197,7 @@ Result<bool> is_log_directory(FileSystem& files, const std::string& path) {
   }
   WEIR_TRY_ASSIGN(const std::vector<DirectoryEntry> entries, files.list(path));
   return std::any_of(entries.begin(), entries.end(), [](const DirectoryEntry& entry) {
-    return entry.kind == FileKind::kDirectory && parse_folder(entry.name);
+    return entry.kind == FileKind::kDirectory && parse_partition_folder(entry.name);
   });
 }
 
@@ -245,8 +230,8 @@ Result<VerifyTotals> verify_log(FileSystem& files, const std::string& given,
   if (path_exists(files, join_path(inner, kMetaProperties))) {
     return DirectoryCheck(files, inner, report).run();
   }
-  const std::optional<TopicPartition> name =
-      parse_folder(path.substr(path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1));
+  const std::optional<TopicPartition> name = parse_partition_folder(
+      path.substr(path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1));
   const std::string above = parent_path(path);
   if (name && path_exists(files, join_path(above, kMetaProperties))) {
     return DirectoryCheck(files, above, report).run_one(*name, path);
