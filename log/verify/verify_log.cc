@@ -1,4 +1,5 @@
 #include "log/dump/dump_target.h"
+#include "log/durability/wal_reader.h"
 #include "log/partition/checkpoint_file.h"
 #include "log/partition/partition_folder.h"
 #include "log/verify/findings.h"
@@ -22,12 +23,14 @@ constexpr std::string_view kHighWatermarks = "replication-offset-checkpoint";
 constexpr std::string_view kLogStarts = "log-start-offset-checkpoint";
 constexpr std::string_view kCleaned = "cleaner-offset-checkpoint";
 constexpr std::string_view kCleanShutdown = ".kafka_cleanshutdown";
+constexpr std::string_view kWalFolder = "wal";  // beside log/ in a data directory
 constexpr std::string_view kMetaProperties = "meta.properties";
 constexpr std::size_t kFindingsMax = 1000;
 
 // What a log directory says about its partitions.
 struct DirectoryFacts {
   bool clean = false;
+  bool has_write_ahead_log = false;
   OffsetCheckpoint recovery_points;
   OffsetCheckpoint high_watermarks;
   OffsetCheckpoint log_starts;
@@ -91,6 +94,9 @@ class DirectoryCheck {
   DirectoryFacts read_facts(Findings& own) {
     DirectoryFacts facts;
     facts.clean = path_exists(files_, join_path(path_, kCleanShutdown));
+    const Result<WalContents> wal =
+        read_wal_files(files_, join_path(parent_path(path_), kWalFolder));
+    facts.has_write_ahead_log = wal.ok() && !wal->files.empty();
     for (const auto& [name, offsets] :
          {std::pair(kRecoveryPoints, &facts.recovery_points),
           std::pair(kHighWatermarks, &facts.high_watermarks),
@@ -110,6 +116,7 @@ class DirectoryCheck {
     PartitionCheckOptions options;
     options.clean = facts_.clean;
     options.recovery_point = find_offset(facts_.recovery_points, name).value_or(Offset(0));
+    options.has_write_ahead_log = facts_.has_write_ahead_log;
     options.log_start = find_offset(facts_.log_starts, name).value_or(Offset(0));
     options.compacted = facts_.cleaned.contains(name);
     return options;

@@ -330,7 +330,8 @@ TEST(WriteAheadLog, TakesABadFrameAtTheEndForATornWrite) {
     world.append(1, i, 2000);
   }
   world.close();
-  disk.flip_bit("wal/000.wal", 5 * kWalBlockBytes + 500, 3);  // the last frame's payload
+  disk.flip_bit("wal/000.wal", kWalFramesStart + 4 * kWalBlockBytes + 500,
+                3);  // the last frame's payload
   Result<WalContents> contents = world.contents();
   ASSERT_TRUE(contents.ok());
   EXPECT_TRUE(contents->intact);
@@ -338,10 +339,11 @@ TEST(WriteAheadLog, TakesABadFrameAtTheEndForATornWrite) {
 }
 
 TEST(WriteAheadLog, TellsRotFromATornWriteAndGoesOnBehindIt) {
-  for (const std::uint64_t position : {std::uint64_t{3 * kWalBlockBytes + 20},       // frame header
-                                       std::uint64_t{3 * kWalBlockBytes + 70},       // entry head
-                                       std::uint64_t{3 * kWalBlockBytes + 110},      // batch header
-                                       std::uint64_t{3 * kWalBlockBytes + 1000}}) {  // records
+  for (const std::uint64_t position :
+       {std::uint64_t{kWalFramesStart + 2 * kWalBlockBytes + 20},       // frame header
+        std::uint64_t{kWalFramesStart + 2 * kWalBlockBytes + 70},       // entry head
+        std::uint64_t{kWalFramesStart + 2 * kWalBlockBytes + 110},      // batch header
+        std::uint64_t{kWalFramesStart + 2 * kWalBlockBytes + 1000}}) {  // records
     SCOPED_TRACE(position);
     MemoryFileSystem disk;
     World world(disk);
@@ -528,7 +530,10 @@ class WalLife {
 
 TEST(WriteAheadLog, HoldsEveryThingToldDurableThroughRandomLives) {
   const bool full = std::getenv("WEIR_TEST_FULL") != nullptr;
-  const std::uint64_t seed = full ? entropy_seed() : 4711;
+  const char* given = std::getenv("WEIR_TEST_SEED");
+  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10)
+                             : full           ? entropy_seed()
+                                              : 4711;
   for (std::uint64_t i = 0; i < (full ? 400U : 40U); ++i) {
     SCOPED_TRACE(fmt::format("seed {}", seed + i));
     WalLife(seed + i).run(12);

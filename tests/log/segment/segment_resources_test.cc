@@ -7,7 +7,8 @@
 namespace weir::log {
 namespace {
 
-using namespace weir::log::testing;  // NOLINT(google-build-using-namespace)
+using testing::kStart;
+using testing::make_batch;
 
 TEST(SegmentResources, KeepsTheNumberOfOpenFilesWithinItsBound) {
   weir::testing::MemoryFileSystem disk;
