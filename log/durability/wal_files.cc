@@ -25,12 +25,10 @@ void WalBuffer::Free::operator()(char* memory) const {
   ::operator delete(memory, std::align_val_t(kWalBlockBytes));
 }
 
-Result<WalFiles::Slot> WalFiles::open_slot(const WalFile& file) {
+Result<WalFiles::Slot> WalFiles::open_slot(const std::string& path) {
   Slot slot;
-  slot.path = file.path;
-  slot.header_block = file.header_block;
-  slot.first_sequence = file.header.first_sequence;
-  WEIR_TRY_ASSIGN(slot.file, files_.open(file.path, OpenMode::kReadWriteDurable));
+  slot.path = path;
+  WEIR_TRY_ASSIGN(slot.file, files_.open(path, OpenMode::kReadWriteDurable));
   WEIR_TRY_ASSIGN(slot.bytes, slot.file->size());
   slot.bytes = slot.bytes / kWalBlockBytes * kWalBlockBytes;
   return slot;
@@ -40,11 +38,12 @@ Status WalFiles::adopt(const WalContents& contents) {
   generation_ = contents.generation;
   wal_id_ = contents.wal_id;
   for (const WalFile& spare : contents.spare) {
-    WEIR_TRY_ASSIGN(Slot slot, open_slot(spare));
+    WEIR_TRY_ASSIGN(Slot slot, open_slot(spare.path));
     free_.push_back(std::move(slot));
   }
   for (const WalFile& file : contents.files) {
-    WEIR_TRY_ASSIGN(Slot slot, open_slot(file));
+    WEIR_TRY_ASSIGN(Slot slot, open_slot(file.path));
+    slot.first_sequence = file.header.first_sequence;
     if (!full_.empty()) {
       full_.back().end_sequence = slot.first_sequence;
     }
@@ -130,13 +129,13 @@ Result<std::unique_ptr<WalFiles::Slot>> WalFiles::make_slot() {
     }
   }
   WEIR_TRY(files_.sync_directory(folder_));
-  WEIR_TRY_ASSIGN(Slot opened, open_slot({slot->path, {}}));
+  WEIR_TRY_ASSIGN(Slot opened, open_slot(slot->path));
   return std::make_unique<Slot>(std::move(opened));
 }
 
 Result<std::unique_ptr<WalFiles::Slot>> WalFiles::take_free(std::size_t bytes) {
   const auto found = std::find_if(free_.begin(), free_.end(), [bytes](const Slot& slot) {
-    return slot.bytes >= bytes + kWalFramesStart;
+    return slot.bytes >= bytes + kWalBlockBytes;
   });
   if (found == free_.end()) {
     return make_slot();
@@ -153,16 +152,14 @@ Status WalFiles::begin_file(std::unique_ptr<Slot> slot, WalFileHeader header) {
   header.file_bytes = slot->bytes;
   WalBuffer block;
   write_wal_file_header(block.reserve(kWalBlockBytes), header);
-  slot->header_block = 1 - slot->header_block;
-  WEIR_TRY(
-      slot->file->write_at(slot->header_block * kWalBlockBytes, {block.data(), kWalBlockBytes}));
+  WEIR_TRY(slot->file->write_at(0, {block.data(), kWalBlockBytes}));
   slot->first_sequence = header.first_sequence;
   if (active_ != nullptr) {
     active_->end_sequence = header.first_sequence;
     full_.push_back(std::move(*active_));
   }
   active_ = std::move(slot);
-  position_ = kWalFramesStart;
+  position_ = kWalBlockBytes;
   return Status();
 }
 

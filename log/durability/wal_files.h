@@ -46,10 +46,9 @@ class WalFiles {
     std::uint64_t bytes = 0;
     std::uint64_t first_sequence = 0;
     std::uint64_t end_sequence = 0;  // of a full one: behind its last frame
-    std::size_t header_block = 1;    // which holds its present header
   };
 
-  Result<Slot> open_slot(const WalFile& file);
+  Result<Slot> open_slot(const std::string& path);
   Result<std::unique_ptr<Slot>> make_slot();
   Status begin_file(std::unique_ptr<Slot> slot, WalFileHeader header);
   Result<std::unique_ptr<Slot>> take_free(std::size_t bytes);

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 namespace weir::log {
 namespace {
@@ -46,20 +45,6 @@ std::optional<WalFileHeader> read_wal_file_header(ByteView block) {
   header.trim_sequence = load_be<std::uint64_t>(block.data() + 40);
   header.file_bytes = load_be<std::uint64_t>(block.data() + 48);
   return header;
-}
-
-std::optional<WalPresentHeader> present_wal_header(ByteView blocks) {
-  std::optional<WalPresentHeader> present;
-  for (std::size_t block = 0; block < kWalHeaderBlocks; ++block) {
-    const std::optional<WalFileHeader> header =
-        read_wal_file_header(blocks.substr(std::min(blocks.size(), block * kWalBlockBytes)));
-    if (header &&
-        (!present || std::pair(header->generation, header->first_sequence) >
-                         std::pair(present->header.generation, present->header.first_sequence))) {
-      present = WalPresentHeader{*header, block};
-    }
-  }
-  return present;
 }
 
 std::uint32_t write_wal_frame_header(char* out, const WalFrameHeader& header) {

@@ -8,15 +8,12 @@
 #include <optional>
 #include <string>
 
-// The bytes of the write-ahead log (docs/formats/wal.md). A file is two blocks for its header, then
+// The bytes of the write-ahead log (docs/formats/wal.md). A file is a block with its header, then
 // frames; each frame is one physical write and starts at a block. Big-endian.
 
 namespace weir::log {
 
 inline constexpr std::size_t kWalBlockBytes = kDurableAlignment;
-// A header is written into the block that does not hold the present one: a torn write leaves that.
-inline constexpr std::size_t kWalHeaderBlocks = 2;
-inline constexpr std::size_t kWalFramesStart = kWalHeaderBlocks * kWalBlockBytes;
 inline constexpr std::size_t kWalFrameHeaderBytes = 64;
 inline constexpr std::size_t kWalEntryHeadBytes = 40;
 
@@ -37,12 +34,6 @@ struct WalFileHeader {
 void write_wal_file_header(char* block, const WalFileHeader& header);
 // nullopt for anything else.
 std::optional<WalFileHeader> read_wal_file_header(ByteView block);
-// The header of a file by its first kWalHeaderBlocks blocks, and which one holds it.
-struct WalPresentHeader {
-  WalFileHeader header;
-  std::size_t block = 0;
-};
-std::optional<WalPresentHeader> present_wal_header(ByteView blocks);
 
 struct WalFrameHeader {
   std::uint64_t wal_id = 0;
@@ -51,7 +42,7 @@ struct WalFrameHeader {
   std::uint32_t payload_bytes = 0;
   std::uint32_t heads_crc = 0;  // over the entries' heads, in order
   std::uint32_t entries = 0;
-  bool begins = false;    // the first one since a start: a group that is open before it stays torn
+  bool begins = false;  // the first one since a start: a group that is open before it stays torn
   std::uint32_t crc = 0;  // of this header
 };
 

@@ -23,12 +23,11 @@ Result<SharedBytes> read_whole(FileSystem& files, const std::string& path) {
   return bytes;
 }
 
-Result<ByteView> read_header_blocks(FileSystem& files, const std::string& path,
-                                    std::string& blocks) {
+Result<ByteView> read_block(FileSystem& files, const std::string& path, std::string& block) {
   WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, files.open(path, OpenMode::kRead));
-  blocks.resize(kWalFramesStart);
-  WEIR_TRY_ASSIGN(const std::size_t read, file->read_at(0, blocks));
-  return ByteView(blocks).substr(0, read);
+  block.resize(kWalBlockBytes);
+  WEIR_TRY_ASSIGN(const std::size_t read, file->read_at(0, block));
+  return ByteView(block).substr(0, read);
 }
 
 class Reader {
@@ -85,7 +84,7 @@ class Reader {
       result_.previous_crc = file.header.previous_crc;
     }
     const bool last = index + 1 == result_.files.size();
-    std::uint64_t position = kWalFramesStart;
+    std::uint64_t position = kWalBlockBytes;
     while (position + kWalFrameHeaderBytes <= bytes_.size()) {
       const std::optional<WalFrameHeader> frame = sound_frame(position);
       if (frame) {
@@ -262,28 +261,25 @@ Result<WalContents> read_wal_files(FileSystem& files, const std::string& folder)
     return entries.error().code() == Errc::kNotFound ? Result<WalContents>(std::move(contents))
                                                      : Result<WalContents>(entries.error());
   }
-  std::string blocks;
+  std::string block;
   for (const DirectoryEntry& entry : *entries) {
     if (!entry.name.ends_with(kWalSuffix) || entry.kind != FileKind::kFile) {
       continue;
     }
     WalFile file;
     file.path = join_path(folder, entry.name);
-    WEIR_TRY_ASSIGN(const ByteView bytes, read_header_blocks(files, file.path, blocks));
-    const std::optional<WalPresentHeader> present = present_wal_header(bytes);
-    if (present) {
-      file.header = present->header;
-      file.header_block = present->block;
-    }
-    if (file.header.generation < std::max<std::uint64_t>(contents.generation, 1)) {
+    WEIR_TRY_ASSIGN(const ByteView bytes, read_block(files, file.path, block));
+    const std::optional<WalFileHeader> header = read_wal_file_header(bytes);
+    if (!header || header->generation < contents.generation) {
       contents.spare.push_back(std::move(file));
       continue;
     }
-    if (file.header.generation > contents.generation) {
+    file.header = *header;
+    if (header->generation > contents.generation) {
       contents.spare.insert(contents.spare.end(), contents.files.begin(), contents.files.end());
       contents.files.clear();
-      contents.generation = file.header.generation;
-      contents.wal_id = file.header.wal_id;
+      contents.generation = header->generation;
+      contents.wal_id = header->wal_id;
     }
     contents.files.push_back(std::move(file));
   }

@@ -31,7 +31,6 @@ struct WalTail {
 struct WalFile {
   std::string path;
   WalFileHeader header;
-  std::size_t header_block = 1;  // which holds it; a file with none begins with block 0
 };
 
 struct WalContents {

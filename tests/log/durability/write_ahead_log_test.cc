@@ -330,7 +330,7 @@ TEST(WriteAheadLog, TakesABadFrameAtTheEndForATornWrite) {
     world.append(1, i, 2000);
   }
   world.close();
-  disk.flip_bit("wal/000.wal", kWalFramesStart + 4 * kWalBlockBytes + 500,
+  disk.flip_bit("wal/000.wal", 5 * kWalBlockBytes + 500,
                 3);  // the last frame's payload
   Result<WalContents> contents = world.contents();
   ASSERT_TRUE(contents.ok());
@@ -340,10 +340,10 @@ TEST(WriteAheadLog, TakesABadFrameAtTheEndForATornWrite) {
 
 TEST(WriteAheadLog, TellsRotFromATornWriteAndGoesOnBehindIt) {
   for (const std::uint64_t position :
-       {std::uint64_t{kWalFramesStart + 2 * kWalBlockBytes + 20},       // frame header
-        std::uint64_t{kWalFramesStart + 2 * kWalBlockBytes + 70},       // entry head
-        std::uint64_t{kWalFramesStart + 2 * kWalBlockBytes + 110},      // batch header
-        std::uint64_t{kWalFramesStart + 2 * kWalBlockBytes + 1000}}) {  // records
+       {std::uint64_t{3 * kWalBlockBytes + 20},       // frame header
+        std::uint64_t{3 * kWalBlockBytes + 70},       // entry head
+        std::uint64_t{3 * kWalBlockBytes + 110},      // batch header
+        std::uint64_t{3 * kWalBlockBytes + 1000}}) {  // records
     SCOPED_TRACE(position);
     MemoryFileSystem disk;
     World world(disk);
