@@ -110,9 +110,11 @@ Partition::OpenOptions LogDirectory::open_options(const TopicPartition& name,
   options.name = name;
   options.topic_id = topic.id;
   options.path = join_path(layout_.log, name.to_string());
-  const auto value = [&name](const OffsetCheckpoint& offsets) {
+  const bool is_old =
+      options_.read_only || topic.name == kMetadataTopic || topics_at_start_.contains(topic.id);
+  const auto value = [&name, is_old](const OffsetCheckpoint& offsets) {
     const auto found = offsets.find(name);
-    return found == offsets.end() ? Offset(0) : found->second;
+    return !is_old || found == offsets.end() ? Offset(0) : found->second;
   };
   options.log_start = value(log_starts_);
   options.recovery_point = value(recovery_points_);
@@ -340,7 +342,9 @@ Status LogDirectory::write_offsets(const std::string& path, const OffsetCheckpoi
   {
     const MutexLock lock(state_mutex_);
     std::erase_if(offsets, [this](const auto& entry) WEIR_NO_THREAD_SAFETY_ANALYSIS {
-      return entry.first.topic != kMetadataTopic && image_.find(entry.first.topic) == nullptr;
+      const TopicImage* topic = image_.find(entry.first.topic);
+      return entry.first.topic != kMetadataTopic &&
+             (topic == nullptr || !topics_at_start_.contains(topic->id));
     });
     for (const auto& [name, opened] : opened_) {
       if (opened.partition) {

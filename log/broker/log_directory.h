@@ -166,6 +166,7 @@ class LogDirectory : private OffsetsTopic {
   void topics_changed();
   Status check_writable(std::string_view action) const;
   Status check_name_is_free(const std::string& name) const;
+  bool was_deleted(const std::string& name) const;
 
   // OffsetsTopic
   std::int32_t partition_count() override;
@@ -186,7 +187,10 @@ class LogDirectory : private OffsetsTopic {
   Uuid directory_id_;
   bool clean_ = false;
   bool first_start_ = false;
+  // As the files said at the start. They know topics by name alone: they hold for the topics that
+  // were there then, not for one that was made since under a name of them.
   OffsetCheckpoint recovery_points_, high_watermarks_, log_starts_;
+  std::set<Uuid> topics_at_start_;
   GroupOffsets offsets_;
 
   Mutex checkpoint_mutex_;  // serialises the writing of checkpoint files; held across their I/O

@@ -225,6 +225,12 @@ Status LogDirectory::open_metadata() {
     metadata_next_ = metadata_->offsets().log_start;
   }
   WEIR_TRY(replay_metadata());
+  {
+    const MutexLock lock(state_mutex_);
+    for (const auto& [name, image] : image_.topics()) {
+      topics_at_start_.insert(image.id);
+    }
+  }
   const PartitionOffsets at = metadata_->offsets();
   if (!options_.read_only && at.log_end == at.log_start) {
     return write_first_metadata();

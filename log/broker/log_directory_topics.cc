@@ -63,6 +63,11 @@ Status LogDirectory::check_name_is_free(const std::string& name) const {
   return {};
 }
 
+bool LogDirectory::was_deleted(const std::string& name) const {
+  const MutexLock lock(state_mutex_);
+  return image_.removed_id(name).has_value();
+}
+
 Result<TopicDescription> LogDirectory::create_topic(const TopicSpec& spec) {
   WEIR_TRY(check_writable(fmt::format("create topic {}", spec.name)));
   WEIR_TRY(validate_topic_name(spec.name));
@@ -79,6 +84,11 @@ Result<TopicDescription> LogDirectory::create_topic(const TopicSpec& spec) {
                  fmt::format("cannot create topic {}: {} is closed", spec.name, layout_.root));
   }
   WEIR_TRY(check_name_is_free(spec.name));
+  if (was_deleted(spec.name)) {
+    // The checkpoint files know topics by name: the former one's positions must not be taken for
+    // the new one's after a crash.
+    WEIR_TRY(write_checkpoints());
+  }
   const Uuid id = rng_.uuid();
   // One batch, as Kafka's controller writes it: topic, settings, partitions.
   std::vector<MetadataRecord> records{TopicMetadataRecord{spec.name, id}};

@@ -48,8 +48,9 @@ LocalPartition::LocalPartition(const Environment& environment, OpenOptions optio
       active_(log.segments.empty() ? nullptr : log.segments.back()),
       folder_exists_(log.folder_exists),
       metadata_exists_(log.metadata_exists),
+      metadata_synced_(options_.clean),
       epochs_dirty_(log.epochs_changed),
-      unclean_(report_.scanned || report_.replayed_bytes > 0 || report_.truncated_bytes > 0 ||
+      unclean_(!options_.clean || log.epochs_changed || report_.truncated_bytes > 0 ||
                report_.indexes_rebuilt > 0),
       settings_(options_.settings),
       segments_(std::move(log.segments)),
@@ -61,14 +62,20 @@ LocalPartition::LocalPartition(const Environment& environment, OpenOptions optio
       high_watermark_(options_.read_only ? log.log_start : log.log_end),
       recovery_point_(options_.read_only ? high_watermark_ : log.recovery_point),
       tail_(environment.tail_cache_bytes),
-      // Names that an earlier life made and did not flush.
-      side_changes_(recovery_point_ < log_end_ ? 1 : 0),
+      // Names and side files that an earlier life made and perhaps did not flush.
+      side_changes_(options_.clean ? 0 : 1),
       watermark_(options_.watermark) {
   // A new leader's epoch starts at the log's end, with or without data (KAFKA-7415).
   if (!options_.read_only && leader_epoch_ > epochs_.latest()) {
     epochs_dirty_ |= epochs_.assign(leader_epoch_, log_end_);
   }
   const MutexLock lock(mutex_);
+  for (const std::shared_ptr<Segment>& segment : segments_) {
+    if (segment != active_ &&
+        (segment->next_offset() >= recovery_point_ || segment->indexes_rebuilt() > 0)) {
+      unsynced_indexes_.push_back(segment);
+    }
+  }
   publish_watermark();
 }
 
@@ -297,7 +304,7 @@ Status LocalPartition::prepare_folder() {
 }
 
 Status LocalPartition::write_metadata(bool durable) {
-  if (metadata_exists_ || options_.topic_id.is_zero()) {
+  if (options_.topic_id.is_zero() || (metadata_exists_ && (metadata_synced_ || !durable))) {
     return Status();
   }
   const std::string path = join_path(options_.path, kPartitionMetadataName);
@@ -305,6 +312,7 @@ Status LocalPartition::write_metadata(bool durable) {
   WEIR_TRY(durable ? replace_file(environment_.files, path, text)
                    : replace_file_unsynced(environment_.files, path, text));
   metadata_exists_ = true;
+  metadata_synced_ = durable;
   note_side_change();
   return Status();
 }
@@ -392,8 +400,11 @@ Status LocalPartition::roll(const PartitionSettings& settings) {
     environment_.durability->note_unflushed(shared_from_this());
   }
   note_side_change();
-  active_ = next;
   const MutexLock lock(mutex_);
+  if (active_ != nullptr) {
+    unsynced_indexes_.push_back(active_);
+  }
+  active_ = next;
   segments_.push_back(std::move(next));
   return Status();
 }
@@ -432,7 +443,7 @@ std::size_t LocalPartition::unflushed_count() const {
   const MutexLock lock(mutex_);
   Offset end;
   return unflushed_segments(settings_.durability == DurabilityMode::kFsync, &end).size() +
-         (side_changes_ != side_flushed_ ? 2U : 0U);
+         2 * unsynced_indexes_.size() + (side_changes_ != side_flushed_ ? 2U : 0U);
 }
 
 // What a `memory` log still appends to is left to the operating system.
@@ -450,6 +461,7 @@ Result<DurableLog::Unflushed> LocalPartition::prepare_flush(FlushMode mode) {
 Result<DurableLog::Unflushed> LocalPartition::prepare(FlushMode mode, bool with_active) {
   Unflushed result;
   Segments segments;
+  Segments indexed;
   bool side = false;
   {
     const MutexLock lock(mutex_);
@@ -457,6 +469,7 @@ Result<DurableLog::Unflushed> LocalPartition::prepare(FlushMode mode, bool with_
       return result;
     }
     segments = unflushed_segments(with_active, &result.end);
+    indexed = unsynced_indexes_;
     side = side_changes_ != side_flushed_;
   }
   if (mode == FlushMode::kByFile) {
@@ -464,6 +477,7 @@ Result<DurableLog::Unflushed> LocalPartition::prepare(FlushMode mode, bool with_
       WEIR_TRY_ASSIGN(std::shared_ptr<File> file, segment->file());
       result.files.push_back(std::move(file));
     }
+    WEIR_TRY(add_index_files(indexed, result));
   }
   if (side && folder_exists_) {
     WEIR_TRY(write_metadata(mode == FlushMode::kByFile));
@@ -474,7 +488,25 @@ Result<DurableLog::Unflushed> LocalPartition::prepare(FlushMode mode, bool with_
   }
   const MutexLock lock(mutex_);
   side_prepared_ = side_changes_;
+  indexes_prepared_ = unsynced_indexes_.size();
   return result;
+}
+
+// A start after a crash trusts the index of a segment below the recovery point until a look-up
+// finds it out.
+Status LocalPartition::add_index_files(const Segments& segments, Unflushed& result) const {
+  for (const std::shared_ptr<Segment>& segment : segments) {
+    for (const std::string_view suffix : {kOffsetIndexSuffix, kTimeIndexSuffix}) {
+      Result<std::shared_ptr<File>> file =
+          environment_.files.open(segment->path(suffix), OpenMode::kReadWrite);
+      if (file.ok()) {
+        result.files.push_back(*std::move(file));
+      } else if (file.error().code() != Errc::kNotFound) {  // it went with its segment
+        return std::move(file).error();
+      }
+    }
+  }
+  return Status();
 }
 
 void LocalPartition::on_flushed(Offset end) {
@@ -486,6 +518,9 @@ void LocalPartition::mark_flushed(Offset end) {
   if (!durability_lost_) {
     recovery_point_ = std::max(recovery_point_, end);
     side_flushed_ = side_prepared_;
+    unsynced_indexes_.erase(unsynced_indexes_.begin(),
+                            unsynced_indexes_.begin() +
+                                static_cast<std::ptrdiff_t>(std::exchange(indexes_prepared_, 0)));
   }
 }
 

@@ -88,6 +88,7 @@ class LocalPartition final : public Partition {
   // The segments that hold unflushed bytes, and their end.
   Segments unflushed_segments(bool with_active, Offset* end) const WEIR_REQUIRES(mutex_);
   Result<Unflushed> prepare(FlushMode mode, bool with_active) WEIR_REQUIRES(append_mutex_);
+  Status add_index_files(const Segments& segments, Unflushed& result) const;
   // Makes durable whatever was appended so far, in its files (kByDisk: as soon as the caller has
   // synced the disk).
   Status sync_all(FlushMode mode) WEIR_REQUIRES(append_mutex_);
@@ -125,6 +126,7 @@ class LocalPartition final : public Partition {
   std::shared_ptr<Segment> active_ WEIR_GUARDED_BY(append_mutex_);
   bool folder_exists_ WEIR_GUARDED_BY(append_mutex_);
   bool metadata_exists_ WEIR_GUARDED_BY(append_mutex_);
+  bool metadata_synced_ WEIR_GUARDED_BY(append_mutex_);
   bool epochs_dirty_ WEIR_GUARDED_BY(append_mutex_);
   // The files are not as a clean close leaves them.
   bool unclean_ WEIR_GUARDED_BY(append_mutex_);
@@ -146,6 +148,9 @@ class LocalPartition final : public Partition {
   std::uint64_t side_changes_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t side_prepared_ WEIR_GUARDED_BY(mutex_) = 0;
   std::uint64_t side_flushed_ WEIR_GUARDED_BY(mutex_) = 0;
+  // Sealed segments whose index files no flush has covered; the first of them by the running one.
+  Segments unsynced_indexes_ WEIR_GUARDED_BY(mutex_);
+  std::size_t indexes_prepared_ WEIR_GUARDED_BY(mutex_) = 0;
   std::optional<Error> failure_ WEIR_GUARDED_BY(mutex_);
   bool durability_lost_ WEIR_GUARDED_BY(mutex_) = false;
   bool closed_ WEIR_GUARDED_BY(mutex_) = false;

@@ -326,15 +326,17 @@ class Loader {
     const std::int64_t interval = options_.settings.index_interval_bytes;
     if (!last && (!candidate.scan || !candidate.result.stop_reason.empty())) {
       candidate.segment->adopt_sealed(candidate.file_bytes, candidate.next_base, interval);
-      const bool indexed = has(candidate, kOffsetIndexSuffix) && has(candidate, kTimeIndexSuffix);
+      // A segment that ends at the recovery point may have been flushed before it was sealed, and
+      // so before it had indexes.
+      const bool indexed = has(candidate, kOffsetIndexSuffix) && has(candidate, kTimeIndexSuffix) &&
+                           (!recovering() || candidate.next_base != recovery_point_);
       return options_.read_only || indexed ? Status() : candidate.segment->load_indexes();
     }
     if (last && !options_.read_only && candidate.result.valid_bytes < candidate.file_bytes) {
       WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, candidate.segment->file());
       WEIR_TRY(file->truncate(candidate.result.valid_bytes));
-      if (!recovering()) {
-        WEIR_TRY(file->sync());
-      }
+      // Else the next power cut brings back what was cut, behind what is written here since.
+      WEIR_TRY(file->sync());
     }
     if (last) {
       candidate.segment->adopt(candidate.result, std::move(candidate.indexes), interval);
@@ -488,7 +490,7 @@ class Loader {
     if (log_.segments.size() == 1) {
       log_.log_start = std::max(options_.log_start, log_.segments.front()->base_offset());
     }
-    log_.log_end = std::max(log_.log_start, header.next_offset());
+    log_.log_end = std::max(log_.log_end, header.next_offset());
     log_.report.replayed_bytes += batch.bytes.bytes.size();
     return Status();
   }
@@ -497,7 +499,8 @@ class Loader {
 
   Status load_epochs() {
     std::string text;
-    if (names_.contains(std::string(LeaderEpochCache::kFileName))) {
+    const bool exists = names_.contains(std::string(LeaderEpochCache::kFileName));
+    if (exists) {
       WEIR_TRY_ASSIGN(text, read_file(files_, path_of(LeaderEpochCache::kFileName)));
     }
     Result<LeaderEpochCache> parsed = LeaderEpochCache::parse(text);
@@ -516,7 +519,7 @@ class Loader {
     }
     log_.epochs.truncate_from_end(log_.log_end);
     log_.epochs.truncate_from_start(log_.log_start);
-    log_.epochs_changed = log_.epochs.encode() != text && !(log_.epochs.empty() && text.empty());
+    log_.epochs_changed = (exists || !log_.epochs.empty()) && log_.epochs.encode() != text;
     return Status();
   }
 

@@ -12,15 +12,17 @@
 
 namespace weir::crash {
 
-// A running crash_pipeline. Its diagnostics are appended to a file.
-class PipelineProcess {
+// A running program of this folder that is going to be killed. Its diagnostics are appended to a
+// file.
+class KilledProcess {
  public:
   using Line = std::function<void(std::string_view)>;
 
-  PipelineProcess(const std::vector<std::string>& arguments, const std::string& diagnostics);
-  ~PipelineProcess();
-  PipelineProcess(const PipelineProcess&) = delete;
-  PipelineProcess& operator=(const PipelineProcess&) = delete;
+  KilledProcess(const std::string& program, const std::vector<std::string>& arguments,
+                const std::string& diagnostics);
+  ~KilledProcess();
+  KilledProcess(const KilledProcess&) = delete;
+  KilledProcess& operator=(const KilledProcess&) = delete;
 
   enum class Pause { kEnded, kTimedOut, kStopped };
   // Gives each whole line that it reports to `line`, until the process closes its end, the time

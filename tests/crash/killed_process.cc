@@ -1,4 +1,4 @@
-#include "tests/crash/pipeline_process.h"
+#include "tests/crash/killed_process.h"
 
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@ namespace weir::crash {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-PipelineProcess::PipelineProcess(const std::vector<std::string>& arguments,
-                                 const std::string& diagnostics) {
+KilledProcess::KilledProcess(const std::string& name, const std::vector<std::string>& arguments,
+                             const std::string& diagnostics) {
   int ends[2];
   EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   posix_spawn_file_actions_t actions;
@@ -28,7 +28,7 @@ PipelineProcess::PipelineProcess(const std::vector<std::string>& arguments,
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, diagnostics.c_str(),
                                    O_WRONLY | O_CREAT | O_APPEND, 0644);
-  std::string program = std::string(WEIR_BIN_DIR) + "/crash_pipeline";
+  std::string program = std::string(WEIR_BIN_DIR) + "/" + name;
   std::vector<std::string> words = arguments;
   std::vector<char*> argv = {program.data()};
   for (std::string& word : words) {
@@ -42,7 +42,7 @@ PipelineProcess::PipelineProcess(const std::vector<std::string>& arguments,
   reports_ = ends[0];
 }
 
-PipelineProcess::~PipelineProcess() {
+KilledProcess::~KilledProcess() {
   if (pid_ > 0) {
     kill();
     wait();
@@ -50,8 +50,8 @@ PipelineProcess::~PipelineProcess() {
   ::close(reports_);
 }
 
-PipelineProcess::Pause PipelineProcess::read(milliseconds timeout, const Line& line,
-                                             const std::function<bool()>& stop) {
+KilledProcess::Pause KilledProcess::read(milliseconds timeout, const Line& line,
+                                         const std::function<bool()>& stop) {
   const auto deadline = steady_clock::now() + timeout;
   std::array<char, 16384> bytes;
   for (;;) {
@@ -75,7 +75,7 @@ PipelineProcess::Pause PipelineProcess::read(milliseconds timeout, const Line& l
   }
 }
 
-void PipelineProcess::take(const char* bytes, std::size_t size, const Line& line) {
+void KilledProcess::take(const char* bytes, std::size_t size, const Line& line) {
   partial_.append(bytes, size);
   std::size_t begin = 0;
   for (std::size_t end = partial_.find('\n'); end != std::string::npos;
@@ -86,11 +86,11 @@ void PipelineProcess::take(const char* bytes, std::size_t size, const Line& line
   partial_.erase(0, begin);
 }
 
-void PipelineProcess::kill() {
+void KilledProcess::kill() {
   ::kill(pid_, SIGKILL);
 }
 
-int PipelineProcess::wait() {
+int KilledProcess::wait() {
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
