@@ -211,7 +211,6 @@ Result<std::shared_ptr<Partition>> LogDirectory::partition_for_append(const Topi
     if (found == opened_.end() || !found->second.raise_epoch) {
       return result;
     }
-    found->second.raise_epoch = false;
     const TopicImage* topic = image_.find(name.topic);
     WEIR_ASSERT(topic != nullptr);
     epoch = topic->leader_epochs[static_cast<std::size_t>(name.partition.value())].next();
@@ -219,6 +218,10 @@ Result<std::shared_ptr<Partition>> LogDirectory::partition_for_append(const Topi
   WEIR_TRY(append_metadata(
       {PartitionChangeMetadataRecord{name.partition, result->options().topic_id, kNodeId}}));
   WEIR_TRY(result->set_leader_epoch(epoch));
+  const MutexLock lock(state_mutex_);
+  if (const auto found = opened_.find(name); found != opened_.end()) {
+    found->second.raise_epoch = false;
+  }
   return result;
 }
 
