@@ -270,13 +270,14 @@ Status LogDirectory::raise_epochs() {
   Status first;
   for (const auto& [partition, epoch] : raised) {
     Status set = partition->set_leader_epoch(epoch);
-    if (!set.ok() && first.ok()) {
-      first = std::move(set);  // that partition takes no appends
+    if (set.ok()) {
+      const MutexLock lock(state_mutex_);
+      if (const auto found = opened_.find(partition->options().name); found != opened_.end()) {
+        found->second.raise_epoch = false;
+      }
+    } else if (first.ok()) {
+      first = std::move(set);
     }
-  }
-  const MutexLock lock(state_mutex_);
-  for (auto& [name, opened] : opened_) {
-    opened.raise_epoch = false;
   }
   return first;
 }

@@ -37,8 +37,14 @@ Result<WalFiles::Slot> WalFiles::open_slot(const std::string& path) {
 Status WalFiles::adopt(const WalContents& contents) {
   generation_ = contents.generation;
   wal_id_ = contents.wal_id;
+  // A process that was killed may have left files whose names or sizes are not durable, and a frame
+  // that was read without being so.
+  if (!contents.files.empty() || !contents.spare.empty()) {
+    WEIR_TRY(files_.sync_directory(folder_));
+  }
   for (const WalFile& spare : contents.spare) {
     WEIR_TRY_ASSIGN(Slot slot, open_slot(spare.path));
+    WEIR_TRY(slot.file->sync());
     if (spare.header.generation == generation_ && generation_ > 0) {
       WEIR_TRY(forget(slot));
     }
@@ -57,7 +63,6 @@ Status WalFiles::adopt(const WalContents& contents) {
     active_ = std::make_unique<Slot>(std::move(full_.back()));
     full_.pop_back();
     position_ = contents.end_position;
-    // What a killed process was writing may have been read without being durable.
     WEIR_TRY(active_->file->sync());
   }
   return Status();

@@ -466,7 +466,9 @@ Result<DurableLog::Unflushed> LocalPartition::prepare(FlushMode mode, bool with_
   {
     const MutexLock lock(mutex_);
     if (durability_lost_) {
-      return result;
+      // Nobody may take it for flushed and forget what the write-ahead log has of it.
+      return failure_.value_or(
+          Error(Errc::kIo, fmt::format("{} has lost unknown bytes", options_.name.to_string())));
     }
     segments = unflushed_segments(with_active, &result.end);
     indexed = unsynced_indexes_;
@@ -650,8 +652,12 @@ Status LocalPartition::set_settings(const PartitionSettings& settings) {
 
 // Not by way of the flusher: a round of it may be under way and not be done.
 Status LocalPartition::sync_all(FlushMode mode) {
-  WEIR_TRY_ASSIGN(const Unflushed unflushed, prepare(mode, true));
-  Status synced;
+  const Result<Unflushed> prepared = prepare(mode, true);
+  if (!prepared.ok() && prepared.error().code() == Errc::kNoSpace) {
+    return prepared.error();
+  }
+  Status synced = prepared.status();
+  const Unflushed unflushed = prepared.ok() ? *prepared : Unflushed();
   for (const std::shared_ptr<File>& file : unflushed.files) {
     if (synced.ok()) {
       synced = file->sync();

@@ -458,7 +458,19 @@ class Loader {
       // Appended and never acknowledged, or durable in its file alone.
       return sync_what_is_left();
     }
-    return Status();
+    // Acknowledged as durable before it became a memory log: no checkpoint will flush it before the
+    // write-ahead log forgets it.
+    return memory_log() && !options_.wal_tail->batches.empty() ? sync_segments() : Status();
+  }
+
+  Status sync_segments() {
+    for (const std::shared_ptr<Segment>& segment : log_.segments) {
+      if (segment->next_offset() > recovery_point_) {
+        WEIR_TRY(segment->sync());
+      }
+    }
+    WEIR_TRY(files_.sync_directory(options_.path));
+    return files_.sync_directory(parent_path(options_.path));
   }
 
   Status append(const WalBatch& batch) {
