@@ -95,6 +95,8 @@ class LogDirectory : private OffsetsTopic {
 
   GroupOffsets& offsets() { return offsets_; }
   const DirectoryLayout& layout() const { return layout_; }
+  // Requires: not read only.
+  WriteAheadLog::Metrics wal_metrics() const { return durability_->metrics(); }
   bool read_only() const { return options_.read_only; }
   const Clock& clock() const { return *options_.clock; }
 
