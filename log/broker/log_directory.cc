@@ -220,6 +220,9 @@ Result<std::shared_ptr<Partition>> LogDirectory::open_partition(const TopicParti
     WEIR_TRY(refresh_partition(**partition));
   }
   opened.partition = *partition;
+  // A power cut may have taken its folder.
+  opened.raise_epoch =
+      !clean_ && topics_at_start_.contains(topic.id) && must_raise_epoch(**partition);
   const MutexLock lock(state_mutex_);
   // Deleted while it was opened: the caller must not write into a folder that goes away.
   const TopicImage* now = image_.find(name.topic);

@@ -168,6 +168,7 @@ class LogDirectory : private OffsetsTopic {
   void topics_changed();
   Status check_writable(std::string_view action) const;
   Status check_name_is_free(const std::string& name) const;
+  bool must_raise_epoch(const Partition& partition) const;
   bool was_deleted(const std::string& name) const;
 
   // OffsetsTopic

@@ -335,6 +335,12 @@ void LogDirectory::report_recovery(const Partition& partition) const {
   }
 }
 
+// After an unclean start. A `memory` log that is empty may have had records that were read.
+bool LogDirectory::must_raise_epoch(const Partition& partition) const {
+  return partition.offsets().log_end > Offset(0) ||
+         partition.settings().durability == DurabilityMode::kMemory;
+}
+
 void LogDirectory::recover_all() {
   std::vector<Partition::OpenOptions> todo;
   {
@@ -364,7 +370,7 @@ void LogDirectory::recover_all() {
     opened.slot = one.slot;
     if (one.partition.ok()) {
       opened.partition = std::move(one.partition).value();
-      opened.raise_epoch = opened.partition->offsets().log_end > Offset(0);
+      opened.raise_epoch = must_raise_epoch(*opened.partition);
       Watermarks::activate(one.slot);
       report_recovery(*opened.partition);
       scanned += opened.partition->recovery().scanned_bytes;

@@ -385,12 +385,16 @@ void LogLedger::check_partition(log::LogDirectory& log, const TopicPartition& na
     }
     found[offset] = record;
   }
+  const bool fsync = topics_.at(name.topic).fsync;
+  const bool lost = !fsync && known_end > std::max(end, known.start);
   known.known = std::move(found);
   known.tried.clear();
-  const bool fsync = topics_.at(name.topic).fsync;
   known.durable_end = fsync ? end : std::min(known.durable_end, end);
-  known.last_epoch = content.epochs.empty() ? kNoLeaderEpoch : content.epochs.back().epoch;
-  known.epoch_must_rise = !log.recovery().was_clean && end > 0;
+  // Another record takes the place of one that was read only in another epoch.
+  if (!lost) {
+    known.last_epoch = content.epochs.empty() ? kNoLeaderEpoch : content.epochs.back().epoch;
+  }
+  known.epoch_must_rise = !log.recovery().was_clean && (end > 0 || lost);
 }
 
 // G2, G3: the last commit that was answered for, or the one under way.

@@ -302,6 +302,51 @@ TEST(WriteAheadLog, NeverRetriesAFailedFlushIntoSuccess) {
   EXPECT_EQ(world.wal().admit().error().code(), Errc::kIo);
 }
 
+// What waited for room was flushed by the checkpoint that made it, and still waits for its write.
+TEST(WriteAheadLog, TellsALogThatWaitedForRoomThatItsBatchIsLost) {
+  MemoryFileSystem disk;
+  World world(disk);
+  world.options.total_bytes_max = 2 * kFile;
+  world.open();
+  disk.set_fault([&world](MemoryFileSystem::Operation operation, const std::string& path) {
+    const bool fails = operation == MemoryFileSystem::Operation::kWrite && path.ends_with(".wal") &&
+                       world.recovery_points_written > 0;
+    return fails ? Status(Error(Errc::kIo, "EIO")) : Status();
+  });
+  for (int i = 0; i < 100 && world.recovery_points_written == 0; ++i) {
+    world.append(1, i, 6000);
+  }
+
+  EXPECT_EQ(world.recovery_points_written, 1);
+  EXPECT_NE(world.log(1)->lost, "");
+}
+
+// Files are used again as they fit, not in their order.
+TEST(WriteAheadLog, TakesNoFrameOfAFreedFileForLost) {
+  for (std::uint64_t cut = 0; cut < 12; ++cut) {
+    SCOPED_TRACE(cut);
+    MemoryFileSystem disk(MemoryFileSystem::Options{.seed = cut + 1});
+    World world(disk);
+    world.options.file_bytes_min = kFile / 4;
+    world.open();
+    std::int64_t next = 0;
+    for (int i = 0; i < 40; ++i) {  // 16, 16, 32, 64 KiB, ...
+      world.append(1, next++, 4000);
+    }
+    ASSERT_TRUE(world.wal().checkpoint().ok());
+    disk.cut_power_at(cut);
+    for (int i = 0; i < 6; ++i) {
+      world.append(1, next++, 7000);
+    }
+    world.close();
+    disk.power_cut();
+
+    const Result<WalContents> contents = world.contents();
+    ASSERT_TRUE(contents.ok());
+    EXPECT_TRUE(contents->intact) << contents->damaged.front();
+  }
+}
+
 TEST(WriteAheadLog, RefusesRetriablyWhileItsCheckpointHasNoRoomAndGoesOnAfterwards) {
   MemoryFileSystem disk;
   World world(disk);
