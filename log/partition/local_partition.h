@@ -17,8 +17,8 @@ namespace weir::log {
 //
 // Locks: append_mutex_ serialises appends, rolls, epochs and close and is held while they write;
 //        mutex_ guards what readers and the flusher see and is never held during I/O; order:
-//        append_mutex_, mutex_, then a Segment's own. Callbacks (Durability, waiters) run outside
-//        both.
+//        append_mutex_, checksum_mutex_, mutex_, then a Segment's own. Callbacks (Durability,
+//        waiters) run outside both.
 class LocalPartition final : public Partition {
  public:
   LocalPartition(const Environment& environment, OpenOptions options, LoadedLog log);
@@ -40,6 +40,8 @@ class LocalPartition final : public Partition {
   Status advance_log_start(Offset before) override;
   Status remove_old_segments() override;
   Offset recovery_point() const override;
+  std::vector<SegmentDamage> damage() const override;
+  std::vector<std::shared_ptr<Segment>> segments() const override;
   Status close() override;
   void abandon() override;
 
@@ -49,9 +51,6 @@ class LocalPartition final : public Partition {
   void on_flushed(Offset end) override;
   void on_durable(Offset end) override;
   void on_durability_lost(const Error& error) override;
-
-  // For tests and tools.
-  std::vector<std::shared_ptr<Segment>> segments() const;
 
  private:
   using Segments = std::vector<std::shared_ptr<Segment>>;
@@ -86,6 +85,8 @@ class LocalPartition final : public Partition {
   // The segments that hold unflushed bytes, and their end.
   Segments unflushed_segments(bool with_active, Offset* end) const WEIR_REQUIRES(mutex_);
   Result<Unflushed> prepare(FlushMode mode, bool with_active) WEIR_REQUIRES(append_mutex_);
+  // Brings the side-cars up to `end`, below which everything is durable.
+  Status write_checksums(Offset end) WEIR_EXCLUDES(mutex_);
   // Makes durable whatever was appended so far, in its files.
   Status sync_all() WEIR_REQUIRES(append_mutex_);
   Status close_files() WEIR_REQUIRES(append_mutex_);
@@ -115,6 +116,7 @@ class LocalPartition final : public Partition {
   const OpenOptions options_;
   const RecoveryReport report_;
 
+  Mutex checksum_mutex_;  // one writer of side-cars; behind append_mutex_, held during I/O
   mutable Mutex append_mutex_;
   std::shared_ptr<Segment> active_ WEIR_GUARDED_BY(append_mutex_);
   std::shared_ptr<File> active_file_ WEIR_GUARDED_BY(append_mutex_);
