@@ -92,6 +92,7 @@ Status PartitionScrub::begin_segment(const std::shared_ptr<Segment>& segment) {
                             .end_offset = end,
                             .stop_at = durable},
                  std::move(known));
+  scrub_->suspect(segment->damage());
   if (is_sealed && end <= durable && !segment->checksum_path().empty()) {
     return begin_side_car(*segment, durable, bytes);
   }

@@ -222,11 +222,12 @@ Status ChecksumWriter::write() {
   return Status();
 }
 
-// No sync: a power cut leaves the old one, the new one or an empty one.
 Status ChecksumWriter::finish() {
   WEIR_TRY(write());
+  WEIR_TRY(file_->sync());
   file_.reset();
-  return files_->rename(tmp_path(path_), path_);
+  WEIR_TRY(files_->rename(tmp_path(path_), path_));
+  return files_->sync_directory(parent_path(path_));
 }
 
 void ChecksumWriter::abandon() {

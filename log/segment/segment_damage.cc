@@ -120,7 +120,13 @@ Status Segment::append_checksums(const std::string& path, std::span<const BatchC
   for (const BatchChecksum& batch : batches) {
     side_car_->end_position += batch.size;
   }
-  return Status();
+  if (!sealed()) {
+    return Status();
+  }
+  // It is complete: kept over a power cut, for what it alone can tell.
+  WEIR_TRY((*file)->sync());
+  WEIR_TRY(files_.sync_directory(checksum_folder_));
+  return files_.sync_directory(parent_path(checksum_folder_));
 }
 
 Result<ChecksumReader> Segment::checksums(Offset limit) const {

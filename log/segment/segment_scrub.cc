@@ -37,6 +37,10 @@ Status SegmentScrub::check_one() {
   if (range_.depth == ScrubDepth::kHeads && !in_damage_ && !is_at(at_, position)) {
     return pass_unknown();
   }
+  if (const Damage* const suspect = suspect_at(position); suspect && !is_at(at_, position)) {
+    pass_over_to(std::min(suspect->end_position, range_.end_position), suspect->what);
+    return Status();
+  }
   WEIR_TRY_ASSIGN(Verdict verdict, judge());
   if (is_foreign_ && at_) {
     at_.reset();
@@ -188,13 +192,24 @@ Status SegmentScrub::pass_over(std::string fault, const std::optional<KnownBatch
                     scanner_.find_next(position + 1, expected_, range_.offset_end));
     end = std::min({end, next.value_or(end), known ? known->position : end});
   }
+  pass_over_to(end, std::move(fault));
+  return Status();
+}
+
+void SegmentScrub::pass_over_to(std::uint64_t end, std::string fault) {
   if (std::exchange(in_damage_, true)) {
     damage_.back().end_position = end;
   } else {
-    damage_.push_back({position, end, expected_, expected_, std::move(fault)});
+    damage_.push_back({scanner_.position(), end, expected_, expected_, std::move(fault)});
   }
   scanner_.seek(end);
-  return Status();
+}
+
+const Damage* SegmentScrub::suspect_at(std::uint64_t position) const {
+  const auto found = std::find_if(suspects_.begin(), suspects_.end(), [&](const Damage& damage) {
+    return damage.position <= position && position < damage.end_position;
+  });
+  return found == suspects_.end() ? nullptr : &*found;
 }
 
 void SegmentScrub::finish() {

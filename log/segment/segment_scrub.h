@@ -41,6 +41,8 @@ class SegmentScrub {
         known_(std::move(known)),
         expected_(range.base) {}
 
+  // What was found damaged before: it stays so unless the side-car shows that it is right again.
+  void suspect(std::vector<Damage> earlier) { suspects_ = std::move(earlier); }
   // Goes on for about `bytes`. False at the end. Errors: kIo.
   Result<bool> step(std::uint64_t bytes);
   std::uint64_t position() const { return scanner_.position(); }
@@ -67,7 +69,9 @@ class SegmentScrub {
   Result<std::string> order_fault(const BatchHeader& header);
   Result<std::string> body_fault(const BatchHeader& header);
   Status accept(const BatchHeader& header);
+  const Damage* suspect_at(std::uint64_t position) const;
   Status pass_over(std::string fault, const std::optional<KnownBatch>& known);
+  void pass_over_to(std::uint64_t end, std::string fault);
   void finish();
   bool is_over() const;
 
@@ -80,6 +84,7 @@ class SegmentScrub {
   bool in_damage_ = false;  // damage_.back() goes on to the scanner's position
   bool is_foreign_ = false;
   std::vector<Damage> damage_;
+  std::vector<Damage> suspects_;
   ChecksumWriter* writer_ = nullptr;
   Status build_status_;
 };

@@ -309,6 +309,17 @@ TEST_F(PartitionScrubTest, WithoutASideCarChecksCrcsAndOrderAndMakesOne) {
   EXPECT_FALSE(path_exists(disk_, path)) << "made from damaged bytes";
 }
 
+TEST_F(PartitionScrubTest, KeepsARangeInQuarantineWhenTheSideCarIsLost) {
+  const Place place = middle();
+  disk_.flip_bit(place.file, place.position + 14, 1);
+  expect_found(place);
+  ASSERT_TRUE(disk_.remove_file(side_car(place)).ok());
+  EXPECT_TRUE(scrub().empty());
+  EXPECT_TRUE(scrub().empty());
+  expect_all_but(place);
+  EXPECT_FALSE(path_exists(disk_, side_car(place))) << "made from damaged bytes";
+}
+
 TEST_F(PartitionScrubTest, MakesAShortTornOrRottenSideCarAnew) {
   const Place place = middle();
   const std::string path = side_car(place);
