@@ -14,6 +14,7 @@ namespace weir::cli {
 
 int config_list(const CommonOptions& common, const std::string& kind) {
   const std::pair<std::string_view, std::vector<SettingDescription>> all[] = {
+      {"log", log::log_settings()},
       {"topic", log::topic_settings()},
       {"producer", log::producer_settings()},
       {"consumer", log::consumer_settings()},

@@ -326,8 +326,8 @@ void add_config_commands(CLI::App& app, AllOptions& all) {
   config->fallthrough();
   CLI::App* list = config->add_subcommand(
       "list", "Every setting with default, range and meaning; needs no data");
-  list->add_option("kind", all.config_kind, "Only these: topic, producer, consumer or app")
-      ->check(CLI::IsMember({"topic", "producer", "consumer", "app"}).description(""))
+  list->add_option("kind", all.config_kind, "Only these: log, topic, producer, consumer or app")
+      ->check(CLI::IsMember({"log", "topic", "producer", "consumer", "app"}).description(""))
       ->type_name("KIND");
   list->footer("Example:\n  weir config list topic");
   list->fallthrough();

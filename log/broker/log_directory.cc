@@ -50,7 +50,13 @@ DirectoryLayout::DirectoryLayout(const std::string& path)
       reserve(join_path(wal, "reserve")),
       recovery_points(join_path(log, "recovery-point-offset-checkpoint")),
       high_watermarks(join_path(log, "replication-offset-checkpoint")),
-      log_starts(join_path(log, "log-start-offset-checkpoint")) {}
+      log_starts(join_path(log, "log-start-offset-checkpoint")),
+      checksums(join_path(wal, "checksums")),
+      scrub_memory(join_path(wal, "scrub-checkpoint")) {}
+
+std::string DirectoryLayout::checksum_folder(const Uuid& topic_id, PartitionId partition) const {
+  return join_path(checksums, fmt::format("{}-{}", topic_id.to_string(), partition.value()));
+}
 
 bool is_internal_topic(const std::string& topic) {
   return topic == kMetadataTopic || topic == kOffsetsTopic || topic == "__transaction_state";
@@ -74,6 +80,9 @@ Partition::Environment LogDirectory::environment() const {
 }
 
 LogDirectory::~LogDirectory() {
+  if (scrubber_) {
+    scrubber_->stop();
+  }
   abandon_all();
   durability_.reset();  // it may ask for a checkpoint up to now
 }
@@ -125,6 +134,13 @@ Partition::OpenOptions LogDirectory::open_options(const TopicPartition& name,
   options.leader_epoch =
       index < topic.leader_epochs.size() ? topic.leader_epochs[index] : LeaderEpoch(0);
   options.settings = settings_of(topic);
+  if (!options_.read_only) {
+    options.checksum_folder = layout_.checksum_folder(topic.id, name.partition);
+  }
+  if (const auto known = scrub_memory_.damage.find({topic.id, name.partition});
+      known != scrub_memory_.damage.end()) {
+    options.damage = known->second;
+  }
   return options;
 }
 
@@ -399,6 +415,9 @@ Status LogDirectory::checkpoint() {
 }
 
 Status LogDirectory::close() {
+  if (scrubber_) {
+    scrubber_->stop();
+  }
   const MutexLock change(change_mutex_);
   if (closed_) {
     return {};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "log/broker/scrubber.h"
 #include "log/coordinator/group_offsets.h"
 #include "log/durability/write_ahead_log.h"
 #include "log/metadata/metadata_image.h"
@@ -30,6 +31,9 @@ struct DirectoryLayout {
   std::string root, log, wal, state;
   std::string lock, meta_properties, clean_shutdown, watermarks, reserve;
   std::string recovery_points, high_watermarks, log_starts;
+  std::string checksums, scrub_memory;
+  // Of a partition's side-cars.
+  std::string checksum_folder(const Uuid& topic_id, PartitionId partition) const;
 };
 
 inline constexpr std::string_view kMetadataTopic = "__cluster_metadata";
@@ -50,6 +54,7 @@ struct LogDirectoryOptions {
   std::uint64_t disk_reserve_bytes = 4U << 20U;  // see DiskReserve; 0: none
   std::int32_t offsets_partitions = 50;          // offsets.topic.num.partitions
   WalOptions wal;
+  ScrubOptions scrub;
   // Told, on any thread, when checkpoint() is due; null: it is run when there is no other way.
   std::function<void()> checkpoint_due;
 };
@@ -116,6 +121,11 @@ class LogDirectory : private OffsetsTopic {
   // log starts, so that a start after a crash has less to do. Errors: kNoSpace (try again), kIo
   // (the directory takes no more appends).
   Status checkpoint();
+  // Reads a little of what is durable again and compares it with its checksums; the driver calls it
+  // again after the time that it returns.
+  Duration scrub_step();
+  ScrubProgress scrub_progress() const;
+  std::vector<QuarantinedRange> quarantined_ranges() const;
   // Syncs, writes checkpoints and the clean-shutdown marker, releases the lock. Idempotent.
   Status close();
 
@@ -143,6 +153,11 @@ class LogDirectory : private OffsetsTopic {
   Status sweep_folders();
   Result<bool> sweep_folder(const std::string& folder);
   void recover_all();
+  void open_scrubber();
+  void sweep_checksums();
+  std::vector<TopicPartition> all_partitions() const;
+  std::shared_ptr<Partition> partition_to_scrub(const TopicPartition& name);
+  DamageByPartition damage_by_partition() const;
   void report_recovery(const Partition& partition) const;
 
   Status write_recovery_points() WEIR_EXCLUDES(checkpoint_mutex_);
@@ -187,6 +202,8 @@ class LogDirectory : private OffsetsTopic {
   mutable DiskReserve reserve_;
   std::unique_ptr<WriteAheadLog> durability_;
   std::unique_ptr<Watermarks> watermarks_;
+  ScrubMemory scrub_memory_;            // what the last process knew
+  std::unique_ptr<Scrubber> scrubber_;  // null: read only
   Uuid directory_id_;
   bool clean_ = false;
   bool first_start_ = false;

@@ -66,6 +66,11 @@ Status LogDirectory::start() {
   WEIR_TRY(read_meta_properties());
   clean_ = first_start_ || path_exists(files_, layout_.clean_shutdown);
   WEIR_TRY(read_checkpoints());
+  if (Result<ScrubMemory> memory = read_scrub_memory(files_, layout_.scrub_memory); memory.ok()) {
+    scrub_memory_ = *std::move(memory);
+  } else {
+    WEIR_WARN("scrub begins anew error=\"{}\"", memory.error().message());
+  }
   if (options_.read_only) {
     Result<std::unique_ptr<Watermarks>> published = Watermarks::open(files_, layout_.watermarks);
     if (published.ok()) {
@@ -85,9 +90,11 @@ Status LogDirectory::start() {
     return {};
   }
   WEIR_TRY(sweep_folders());
+  sweep_checksums();
   if (!clean_) {
     recover_all();
   }
+  open_scrubber();
   return {};
 }
 

@@ -189,6 +189,8 @@ Status LogDirectory::delete_topic(const std::string& name) {
     if (path_exists(files_, join_path(layout_.log, folder))) {
       WEIR_TRY(remove_partition_folder(folder, topic.id));
     }
+    remove_tree(files_, layout_.checksum_folder(topic.id, PartitionId(i)))
+        .ignore("a start removes what belongs to no topic");
   }
   return offsets_.forget_topic(name);
 }

@@ -102,15 +102,20 @@ DamagedRange undecodable(const WalkedBatch& batch, const std::string& reason) {
           .is_message_set = false};
 }
 
-SegmentWalk::SegmentWalk(File& file, std::uint64_t size, Offset base, Offset offset_end)
+SegmentWalk::SegmentWalk(File& file, std::uint64_t size, Offset base, Offset offset_end,
+                         std::vector<Damage> known)
     : file_(file),
       size_(size),
       offset_end_(offset_end),
+      known_(std::move(known)),
       scanner_(file, 0, size),
       next_offset_(base) {}
 
 Result<WalkItem> SegmentWalk::next() {
   while (true) {
+    if (pass_over_known()) {
+      continue;
+    }
     WEIR_TRY_ASSIGN(Step at, step());
     if (at.fault) {
       WEIR_TRY_ASSIGN(const bool passed, pass_over_message_sets());
@@ -267,6 +272,28 @@ Status SegmentWalk::pass_over(Fault fault) {
   }
   scanner_.seek(end);
   return Status();
+}
+
+bool SegmentWalk::pass_over_known() {
+  const std::uint64_t position = scanner_.position();
+  const auto found = std::find_if(known_.begin(), known_.end(), [position](const Damage& damage) {
+    return damage.position <= position && position < damage.end_position;
+  });
+  if (found == known_.end()) {
+    return false;
+  }
+  if (range_) {
+    range_->end_position = found->end_position;
+    range_->header.reset();
+  } else {
+    range_ = DamagedRange{};
+    range_->position = position;
+    range_->end_position = found->end_position;
+    range_->first_offset = next_offset_;
+    range_->reason = found->what;
+  }
+  scanner_.seek(found->end_position);
+  return true;
 }
 
 // True when the scanner stood at entries of magic 0 or 1; range_ then has all of them.

@@ -1,10 +1,12 @@
 #pragma once
 
 #include "log/segment/batch_scanner.h"
+#include "log/segment/segment_scan.h"
 
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace weir::log {
 
@@ -44,8 +46,10 @@ using WalkItem = std::variant<std::monostate, WalkedBatch, DamagedRange>;
 // Threading: confined to its owner. Ownership: borrows `file`. Bounds: as BatchScanner.
 class SegmentWalk {
  public:
-  // The file's first `size` bytes; offsets in [base, offset_end).
-  SegmentWalk(File& file, std::uint64_t size, Offset base, Offset offset_end);
+  // The file's first `size` bytes; offsets in [base, offset_end). `known`: what is known to be
+  // damaged, whatever it looks like; rising.
+  SegmentWalk(File& file, std::uint64_t size, Offset base, Offset offset_end,
+              std::vector<Damage> known = {});
 
   // Errors: kIo.
   Result<WalkItem> next();
@@ -70,6 +74,7 @@ class SegmentWalk {
   // Remembers that the bytes at the scanner's position are damaged and goes on behind them.
   Status pass_over(Fault fault);
   Result<bool> pass_over_message_sets();
+  bool pass_over_known();
   WalkItem finish_range(std::optional<Offset> next_offset);
   Result<WalkItem> finish();
   Result<bool> is_being_appended(const DamagedRange& range);
@@ -77,6 +82,7 @@ class SegmentWalk {
   File& file_;
   std::uint64_t size_;
   Offset offset_end_;
+  std::vector<Damage> known_;
   BatchScanner scanner_;
   Offset next_offset_;
   std::uint64_t valid_bytes_ = 0;

@@ -14,6 +14,8 @@ namespace {
 
 // Bounds what a start after a crash has to read again.
 constexpr auto kCheckpointInterval = std::chrono::seconds(10);
+// A start has better things to do.
+constexpr auto kScrubDelay = std::chrono::seconds(30);
 
 }  // namespace
 
@@ -48,16 +50,26 @@ void EmbeddedLog::State::checkpoint() {
   schedule_checkpoint();
 }
 
+void EmbeddedLog::State::schedule_scrub(Duration wait) {
+  const MutexLock lock(mutex);
+  if (executor != nullptr && !closed && options.scrub_bytes_per_second > 0) {
+    scrub_timer = executor->post_after(wait, [this] { schedule_scrub(directory->scrub_step()); });
+  }
+}
+
+void EmbeddedLog::State::stop_background() {
+  const MutexLock lock(mutex);
+  closed = true;
+  if (executor != nullptr) {
+    executor->cancel(timer);
+    executor->cancel(scrub_timer);
+  }
+}
+
 EmbeddedLog::EmbeddedLog(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 EmbeddedLog::~EmbeddedLog() {
-  {
-    const MutexLock lock(state_->mutex);
-    state_->closed = true;
-    if (state_->executor != nullptr) {
-      state_->executor->cancel(state_->timer);
-    }
-  }
+  state_->stop_background();
   state_->own_executor.reset();  // joins a checkpoint that runs
 }
 
@@ -83,6 +95,7 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
   directory.wal.checkpoint_bytes = options.wal_bytes_max / 4;
   directory.open_files_max = options.open_files_max;
   directory.disk_reserve_bytes = options.disk_reserve_bytes;
+  directory.scrub = {options.scrub_bytes_per_second, options.scrub_interval_ms};
   if (options.background) {
     directory.checkpoint_due = [state = state.get()] { state->checkpoint_soon(); };
   }
@@ -99,6 +112,7 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
     }
   }
   state->schedule_checkpoint();
+  state->schedule_scrub(kScrubDelay);
   return std::unique_ptr<EmbeddedLog>(new EmbeddedLog(std::move(state)));
 }
 
@@ -131,18 +145,20 @@ const RecoveryResult& EmbeddedLog::recovery() const {
   return state_->recovery;
 }
 
+std::vector<QuarantinedRange> EmbeddedLog::quarantined_ranges() const {
+  return state_->directory->quarantined_ranges();
+}
+
+ScrubProgress EmbeddedLog::scrub_progress() const {
+  return state_->directory->scrub_progress();
+}
+
 const std::string& EmbeddedLog::state_directory() const {
   return state_->directory->layout().state;
 }
 
 Status EmbeddedLog::close() {
-  {
-    const MutexLock lock(state_->mutex);
-    state_->closed = true;
-    if (state_->executor != nullptr) {
-      state_->executor->cancel(state_->timer);
-    }
-  }
+  state_->stop_background();
   return state_->directory->close();
 }
 

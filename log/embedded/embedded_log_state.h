@@ -25,10 +25,13 @@ struct EmbeddedLog::State {
   bool closed WEIR_GUARDED_BY(mutex) = false;
   bool due WEIR_GUARDED_BY(mutex) = false;  // a checkpoint, before its time
   Executor::TimerId timer WEIR_GUARDED_BY(mutex) = 0;
+  Executor::TimerId scrub_timer WEIR_GUARDED_BY(mutex) = 0;
 
   void schedule_checkpoint();
   void checkpoint_soon();
   void checkpoint();
+  void schedule_scrub(Duration wait);
+  void stop_background();
 };
 
 }  // namespace weir::log

@@ -17,8 +17,8 @@ namespace weir::log {
 //
 // Locks: append_mutex_ serialises appends, rolls, epochs and close and is held while they write;
 //        mutex_ guards what readers and the flusher see and is never held during I/O; order:
-//        append_mutex_, mutex_, then a Segment's own. Callbacks (Durability, waiters) run outside
-//        both.
+//        append_mutex_, checksum_mutex_, mutex_, then a Segment's own. Callbacks (Durability,
+//        waiters) run outside both.
 class LocalPartition final : public Partition {
  public:
   LocalPartition(const Environment& environment, OpenOptions options, LoadedLog log);
@@ -43,6 +43,8 @@ class LocalPartition final : public Partition {
   void release_idle() override;
   using Partition::close;
   Status close(FlushMode mode) override;
+  std::vector<SegmentDamage> damage() const override;
+  std::vector<std::shared_ptr<Segment>> segments() const override;
   void abandon() override;
 
   Identity identity() const override { return {options_.topic_id, options_.name.partition}; }
@@ -51,9 +53,6 @@ class LocalPartition final : public Partition {
   void on_flushed(Offset end) override;
   void on_durable(Offset end) override;
   void on_durability_lost(const Error& error) override;
-
-  // For tests and tools.
-  std::vector<std::shared_ptr<Segment>> segments() const;
 
  private:
   using Segments = std::vector<std::shared_ptr<Segment>>;
@@ -88,6 +87,8 @@ class LocalPartition final : public Partition {
   // The segments that hold unflushed bytes, and their end.
   Segments unflushed_segments(bool with_active, Offset* end) const WEIR_REQUIRES(mutex_);
   Result<Unflushed> prepare(FlushMode mode, bool with_active) WEIR_REQUIRES(append_mutex_);
+  // Brings the side-cars up to `end`, below which everything is durable.
+  Status write_checksums(Offset end) WEIR_EXCLUDES(mutex_);
   Status add_index_files(const Segments& segments, Unflushed& result) const;
   // Makes durable whatever was appended so far, in its files (kByDisk: as soon as the caller has
   // synced the disk).
@@ -122,6 +123,7 @@ class LocalPartition final : public Partition {
   const OpenOptions options_;
   const RecoveryReport report_;
 
+  Mutex checksum_mutex_;  // one writer of side-cars; behind append_mutex_, held during I/O
   mutable Mutex append_mutex_;
   std::shared_ptr<Segment> active_ WEIR_GUARDED_BY(append_mutex_);
   bool folder_exists_ WEIR_GUARDED_BY(append_mutex_);

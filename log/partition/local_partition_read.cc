@@ -104,10 +104,10 @@ Result<FetchResult> LocalPartition::read_files(FetchResult result, Place place, 
                                                std::size_t bytes_max) {
   const Offset from = result.next_offset;
   while (true) {
-    if (!place.position) {
+    if (!place.position || place.segment->readable_end(*place.position) == *place.position) {
       WEIR_TRY_ASSIGN(place.position, place.segment->locate(from));
     }
-    const std::uint64_t end = place.segment->size_bytes();
+    const std::uint64_t end = place.segment->readable_end(place.position.value_or(0));
     if (place.position && *place.position < end) {
       WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, place.segment->file());
       const ReadRange range{*place.position, end, from, limit, place.offset_end, bytes_max};

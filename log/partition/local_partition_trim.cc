@@ -59,6 +59,9 @@ Status LocalPartition::remove_old_segments() {
             fmt::format("remove old segments of {}", options_.name.to_string()));
       }
     }
+    if (const std::string side_car = segment->checksum_path(); !side_car.empty()) {
+      environment_.files.remove_file(side_car).ignore("of no use, and no harm");
+    }
   }
   return environment_.files.sync_directory(options_.path);
 }

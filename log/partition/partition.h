@@ -4,6 +4,7 @@
 #include "log/durability/wal_reader.h"
 #include "log/partition/notifier.h"
 #include "log/record/batch_header.h"
+#include "log/segment/segment_scan.h"
 
 #include <weir/runtime/backend.h>
 #include <weir/runtime/clock.h>
@@ -18,6 +19,7 @@
 namespace weir::log {
 
 class DiskReserve;       // log/partition/disk_reserve.h
+class Segment;           // log/segment/segment.h
 class SegmentResources;  // log/segment/segment_resources.h
 struct WatermarkSlot;    // log/partition/watermarks.h
 
@@ -78,6 +80,13 @@ struct FetchedBatch {
   bool verified = false;  // the CRC is known to be right (it came from this process's memory)
 };
 
+// A damaged range of a partition, and the base of the segment that has it.
+struct SegmentDamage {
+  Offset segment;
+  Damage range;
+  friend bool operator==(const SegmentDamage&, const SegmentDamage&) = default;
+};
+
 struct FetchResult {
   std::vector<FetchedBatch> batches;
   Offset next_offset;  // behind the last batch; `from` when there is none
@@ -119,6 +128,10 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
     LeaderEpoch leader_epoch;  // of the controller's metadata
     bool read_only = false;    // writes nothing; high watermark comes from refresh()
     bool internal = false;     // the log's own topic: on a full disk it may use the reserve
+    // Where the side-cars of its segments are (log/segment/checksum_file.h); empty: it has none.
+    std::string checksum_folder;
+    // What an earlier scrub found.
+    std::vector<SegmentDamage> damage;
     // Published on every move of log start or high watermark (watermark->publish()); null: nowhere.
     WatermarkSlot* watermark = nullptr;
   };
@@ -186,6 +199,11 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
   virtual Offset recovery_point() const = 0;
   // Gives back descriptors and memory when nothing was appended since the last call.
   virtual void release_idle() = 0;
+  // Ranges that are known to be damaged: a read in one answers kCorrupt and says where reading can
+  // go on; everything else is served.
+  virtual std::vector<SegmentDamage> damage() const = 0;
+  // Rising; for the scrub and tools.
+  virtual std::vector<std::shared_ptr<Segment>> segments() const = 0;
   // Syncs everything, cuts preallocation, writes indexes. No appends afterwards. Idempotent.
   // kByDisk: nothing is synced, the caller syncs the disk afterwards.
   virtual Status close(FlushMode mode) = 0;

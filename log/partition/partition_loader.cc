@@ -127,6 +127,11 @@ class Loader {
     for (Candidate& candidate : candidates_) {
       candidate.segment = std::make_shared<Segment>(files_, options_.path, candidate.base,
                                                     !options_.read_only, resources_);
+      candidate.segment->keep_checksums(options_.checksum_folder);
+      candidate.segment->set_damage(known_damage(candidate));
+      if (recovering()) {
+        candidate.segment->distrust_checksums(recovery_point_);
+      }
       candidate.scan = recovering() &&
                        (&candidate == &candidates_.back() || candidate.next_base > recovery_point_);
     }
@@ -146,12 +151,26 @@ class Loader {
     }
     if (recovering() && !replays()) {
       WEIR_TRY(sync_what_is_left());
+      for (const std::shared_ptr<Segment>& segment : log_.segments) {
+        WEIR_TRY(segment->write_checksums(recovery_point_));  // all of the log is durable now
+      }
     }
     for (const std::shared_ptr<Segment>& segment : log_.segments) {
       log_.report.indexes_rebuilt += segment->indexes_rebuilt();
       segment->release();
     }
     return Status();
+  }
+
+  // What an earlier scrub found in it.
+  std::vector<Damage> known_damage(const Candidate& candidate) const {
+    std::vector<Damage> known;
+    for (const SegmentDamage& damage : options_.damage) {
+      if (damage.segment == candidate.base && damage.range.end_position <= candidate.file_bytes) {
+        known.push_back(damage.range);
+      }
+    }
+    return known;
   }
 
   void scan_all() {
@@ -186,10 +205,36 @@ class Loader {
     range.expected = candidate.base;
     range.offset_end = segment_offset_end(candidate.base, candidate.next_base);
     range.index_interval_bytes = options_.settings.index_interval_bytes;
+    if (std::vector<Damage> known = candidate.segment->damage(); !known.empty()) {
+      range.known_damage = std::make_shared<const std::vector<Damage>>(std::move(known));
+    }
     return range;
   }
 
+  // A batch that lies makes its neighbours look wrong: the side-car knows which one it was.
+  Result<bool> learn_damage(Candidate& candidate) {
+    const ScanResult& scan = candidate.result;
+    const bool is_suspect = !scan.damage.empty() || scan.has_hole ||
+                            scan.next_offset < recovery_point_ ||
+                            (options_.clean && !scan.stop_reason.empty());
+    if (!is_suspect || options_.checksum_folder.empty() || !candidate.segment->damage().empty()) {
+      return false;
+    }
+    WEIR_TRY_ASSIGN(std::vector<Damage> found,
+                    candidate.segment->compare_heads(options_.clean ? kOffsetMax : recovery_point_,
+                                                     candidate.file_bytes, candidate.next_base));
+    const bool learned = !found.empty();
+    candidate.segment->set_damage(std::move(found));
+    return learned;
+  }
+
   Status walk(Candidate& candidate, bool last) {
+    WEIR_TRY(walk_once(candidate, last));
+    WEIR_TRY_ASSIGN(const bool learned, learn_damage(candidate));
+    return learned ? walk_once(candidate, last) : Status();
+  }
+
+  Status walk_once(Candidate& candidate, bool last) {
     ScanRange range = range_of(candidate);
     range.verify_from = recovery_point_;
     range.durable_to = last || loose_tail() ? recovery_point_ : kOffsetMax;
@@ -204,6 +249,12 @@ class Loader {
 
   // The last segment after a clean close, or of a read-only log: its index files spare the walk.
   Status resume(Candidate& candidate) {
+    WEIR_TRY(resume_once(candidate));
+    WEIR_TRY_ASSIGN(const bool learned, learn_damage(candidate));
+    return learned ? resume_once(candidate) : Status();
+  }
+
+  Status resume_once(Candidate& candidate) {
     ScanRange range = range_of(candidate);
     range.durable_to = options_.clean ? kOffsetMax : Offset(0);
     WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, candidate.segment->file());
@@ -339,6 +390,9 @@ class Loader {
       WEIR_TRY(file->sync());
     }
     if (last) {
+      if (!options_.read_only && candidate.result.next_offset < recovery_point_) {
+        candidate.segment->distrust_checksums(candidate.result.next_offset);  // of what is gone
+      }
       candidate.segment->adopt(candidate.result, std::move(candidate.indexes), interval);
       return Status();
     }
@@ -491,6 +545,7 @@ class Loader {
       }
       auto next =
           std::make_shared<Segment>(files_, options_.path, header.base_offset, true, resources_);
+      next->keep_checksums(options_.checksum_folder);
       WEIR_TRY(next->create(settings, header.max_timestamp));
       log_.segments.push_back(std::move(next));
     }
@@ -591,7 +646,8 @@ class Loader {
 
 SegmentSettings segment_settings(const PartitionSettings& settings) {
   return {std::min<std::int64_t>(settings.segment_bytes, INT32_MAX), settings.segment_ms,
-          settings.segment_index_bytes, settings.index_interval_bytes};
+          settings.segment_index_bytes, settings.index_interval_bytes,
+          settings.durability == DurabilityMode::kFsync};
 }
 
 Result<LoadedLog> load_partition(const Partition::Environment& environment,

@@ -59,6 +59,7 @@ Status Segment::create(const SegmentSettings& settings, Timestamp now) {
     file_ = std::move(file);
     indexes_ = std::make_unique<SegmentIndexes>(base_);
     next_offset_ = base_;
+    checksums_trusted_ = base_;  // an earlier segment of this name may have left a side-car
     index_interval_bytes_ = settings.index_interval_bytes;
   }
   if (resources_ != nullptr) {
@@ -147,6 +148,9 @@ Status Segment::append(ByteView batch, const BatchHeader& header, const SegmentS
   }
   set_unused(reserved_bytes_ - std::min(reserved_bytes_, position + batch.size()));
   const MutexLock lock(mutex_);
+  if (settings.collects_checksums && !checksum_folder_.empty()) {
+    collect_checksum(header, batch, position);
+  }
   indexes_->add(header, position, settings.index_interval_bytes);
   index_interval_bytes_ = settings.index_interval_bytes;
   size_bytes_ = position + batch.size();

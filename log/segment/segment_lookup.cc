@@ -41,6 +41,7 @@ Result<Segment::View> Segment::view() {
   view.size_bytes = size_bytes_;
   view.end_offset = segment_offset_end(base_, sealed_ ? next_offset_ : kOffsetMax);
   view.sealed = sealed_;
+  view.damage = damage_;
   return view;
 }
 
@@ -101,6 +102,7 @@ ScanRange Segment::whole_range(const View& view) const {
   range.expected = base_;
   range.offset_end = view.end_offset;
   range.durable_to = kOffsetMax;
+  range.known_damage = view.damage;
   const MutexLock lock(mutex_);
   range.index_interval_bytes = index_interval_bytes_;
   return range;
@@ -170,6 +172,14 @@ Result<Segment::Located> Segment::walk_to(const View& view, std::optional<Offset
     expected = (*named)->base_offset;
   }
   while (true) {
+    if (const Damage* const known = view.damage_at(scanner.position())) {
+      if (target < known->to) {
+        return damaged(known->position, known->from, known->to, known->what);
+      }
+      expected = known->to;
+      scanner.seek(known->end_position);
+      continue;
+    }
     Result<std::optional<BatchHeader>> header = scanner.peek();
     if (!header.ok() && header.error().code() != Errc::kCorrupt) {
       return std::move(header).error();
@@ -179,6 +189,10 @@ Result<Segment::Located> Segment::walk_to(const View& view, std::optional<Offset
       WEIR_TRY_ASSIGN(broken, breaks_order(view, **header, scanner.position(), expected));
     }
     if (broken) {
+      WEIR_TRY_ASSIGN(const bool learned, learn_damage());
+      if (learned) {
+        return Located{.look_again = true};
+      }
       WEIR_TRY_ASSIGN(const std::optional<std::uint64_t> next,
                       scanner.find_next(scanner.position() + 1, expected, view.end_offset));
       const std::uint64_t bad = scanner.position();
@@ -205,20 +219,43 @@ Result<Segment::Located> Segment::walk_to(const View& view, std::optional<Offset
   }
 }
 
+// The index entry that a walk to `target` starts at; none: at the start of the file.
+std::optional<OffsetIndex::Entry> Segment::entry_below(const View& view, Offset target) const {
+  const MutexLock lock(mutex_);
+  if (indexes_ == nullptr) {  // released meanwhile
+    return std::nullopt;
+  }
+  std::optional<OffsetIndex::Entry> entry = indexes_->offsets().lookup(target);
+  while (entry) {
+    const Damage* const damage = view.damage_at(entry->position);
+    if (damage == nullptr) {
+      break;
+    }
+    entry = damage->position == 0 || damage->from <= base_
+                ? std::nullopt
+                : indexes_->offsets().lookup(Offset(damage->from.value() - 1));
+    if (entry && entry->position >= damage->position) {
+      return std::nullopt;
+    }
+  }
+  return entry;
+}
+
 Result<Segment::Located> Segment::locate_batch(Offset target) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     WEIR_TRY(load_indexes());
     WEIR_TRY_ASSIGN(const View now, view());
-    std::optional<OffsetIndex::Entry> entry;
-    {
-      const MutexLock lock(mutex_);
-      if (indexes_ != nullptr) {  // else released meanwhile: the walk starts at 0
-        entry = indexes_->offsets().lookup(target);
-      }
-    }
+    const std::optional<OffsetIndex::Entry> entry = entry_below(now, target);
     WEIR_TRY_ASSIGN(Located located, walk_to(now, entry, target));
+    if (located.look_again) {
+      return locate_batch(target);  // once: damage is learned once
+    }
     if (!located.index_lies) {
       return located;
+    }
+    WEIR_TRY_ASSIGN(const bool learned, learn_damage());
+    if (learned) {
+      return locate_batch(target);
     }
     if (!now.sealed || attempt > 0) {
       return damaged(entry->position, entry->last_offset, std::nullopt,
@@ -231,7 +268,7 @@ Result<Segment::Located> Segment::locate_batch(Offset target) {
 }
 
 Result<std::optional<std::uint64_t>> Segment::locate(Offset target) {
-  if (target <= base_) {
+  if (target <= base_ && readable_end(0) > 0) {
     const std::uint64_t size = size_bytes();
     return size == 0 ? std::optional<std::uint64_t>() : std::optional<std::uint64_t>(0);
   }
@@ -292,6 +329,11 @@ Result<std::optional<Offset>> Segment::find_time(Timestamp time, Offset from, Of
   BatchScanner scanner(*now.file, start, now.size_bytes);
   Offset expected = base_;
   while (true) {
+    if (const Damage* const known = now.damage_at(scanner.position())) {
+      expected = known->to;
+      scanner.seek(known->end_position);
+      continue;
+    }
     Result<std::optional<BatchHeader>> header = scanner.peek();
     if (!header.ok()) {
       if (header.error().code() != Errc::kCorrupt) {

@@ -9,6 +9,17 @@
 namespace weir::log {
 namespace {
 
+const Damage* known_damage_at(const ScanRange& range, std::uint64_t position) {
+  if (range.known_damage == nullptr) {
+    return nullptr;
+  }
+  const auto found = std::find_if(
+      range.known_damage->begin(), range.known_damage->end(), [position](const Damage& damage) {
+        return damage.position <= position && position < damage.end_position;
+      });
+  return found == range.known_damage->end() ? nullptr : &*found;
+}
+
 class Walk {
  public:
   Walk(File& file, const ScanRange& range, SegmentIndexes& indexes)
@@ -30,6 +41,13 @@ class Walk {
  private:
   // False at the end.
   Result<bool> step() {
+    if (const Damage* const known = known_damage_at(range_, scanner_.position())) {
+      result_.damage.push_back(*known);
+      result_.next_offset = known->to;
+      result_.valid_bytes = known->end_position;
+      scanner_.seek(known->end_position);
+      return true;
+    }
     Result<std::optional<BatchHeader>> header = scanner_.peek();
     if (!header.ok()) {
       if (header.error().code() != Errc::kCorrupt) {
@@ -49,6 +67,7 @@ class Walk {
   }
 
   void accept(const BatchHeader& header) {
+    result_.has_hole |= header.base_offset > result_.next_offset;
     indexes_.add(header, scanner_.position(), range_.index_interval_bytes);
     note_epoch(result_.epochs, header);
     result_.last_epoch = header.leader_epoch;
@@ -117,14 +136,18 @@ class Walk {
 };
 
 // Whether the batches from `start` on include those that the last entries name.
-Result<bool> names_batches(File& file, std::uint64_t start, std::uint64_t end,
+Result<bool> names_batches(File& file, std::uint64_t start, const ScanRange& range,
                            const SegmentIndexes& indexes) {
   const std::optional<OffsetIndex::Entry> entry = indexes.offsets().last();
   const std::optional<TimeIndex::Entry> time = indexes.times().last();
   bool entry_found = !entry;
   bool time_found = !time;
-  BatchScanner scanner(file, start, end);
+  BatchScanner scanner(file, start, range.end);
   while (!entry_found || !time_found) {
+    if (const Damage* const known = known_damage_at(range, scanner.position())) {
+      scanner.seek(known->end_position);
+      continue;
+    }
     Result<std::optional<BatchHeader>> header = scanner.peek();
     if (!header.ok()) {
       if (header.error().code() == Errc::kIo) {
@@ -186,8 +209,8 @@ Result<ScanResult> resume_scan(File& file, ScanRange range, SegmentIndexes& inde
     const std::optional<OffsetIndex::Entry> near = indexes.offsets().lookup(time->offset);
     start = near ? near->position : 0;
   }
-  WEIR_TRY_ASSIGN(const bool sound, names_batches(file, start, range.end, indexes));
-  if (!sound) {
+  WEIR_TRY_ASSIGN(const bool sound, names_batches(file, start, range, indexes));
+  if (!sound || known_damage_at(range, start) != nullptr) {
     return Error(Errc::kCorrupt, "the last entries name no batch of the log");
   }
   if (start > 0) {

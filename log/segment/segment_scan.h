@@ -5,6 +5,7 @@
 
 #include <weir/runtime/file_system.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,16 @@ inline constexpr Offset kOffsetMax{INT64_MAX};
 // End of the offsets that a segment can hold: the base of the next one, and never more than an
 // index entry reaches.
 Offset segment_offset_end(Offset base, Offset next_base);
+
+// Bytes that are no whole batch, with whole batches behind them.
+struct Damage {
+  std::uint64_t position = 0;
+  std::uint64_t end_position = 0;
+  Offset from;  // offsets [from, to) are not readable
+  Offset to;
+  std::string what;
+  friend bool operator==(const Damage&, const Damage&) = default;
+};
 
 // Which part of a segment file to walk, and what to make of damage.
 struct ScanRange {
@@ -30,21 +41,14 @@ struct ScanRange {
   Offset stop_at = kOffsetMax;       // the walk ends when this offset was reached
   Offset collect_from = kOffsetMax;  // ScanResult::batches has those that end at or above it
   std::int64_t index_interval_bytes = 4096;
+  // Stepped over, and reported; rising. Null: none is known.
+  std::shared_ptr<const std::vector<Damage>> known_damage;
 };
 
 struct EpochStart {
   LeaderEpoch epoch;
   Offset start;
   friend bool operator==(const EpochStart&, const EpochStart&) = default;
-};
-
-// Bytes that are no whole batch, with whole batches behind them.
-struct Damage {
-  std::uint64_t position = 0;
-  std::uint64_t end_position = 0;
-  Offset from;  // offsets [from, to) are not readable
-  Offset to;
-  std::string what;
 };
 
 struct ScannedBatch {
@@ -54,12 +58,13 @@ struct ScannedBatch {
 };
 
 struct ScanResult {
-  std::uint64_t valid_bytes = 0;  // position behind the last whole batch
+  std::uint64_t valid_bytes = 0;  // position behind the last whole batch or known damage
   Offset next_offset;             // behind the last whole batch
   LeaderEpoch last_epoch = kNoLeaderEpoch;
   std::vector<EpochStart> epochs;     // rising; as the batches say
   std::vector<ScannedBatch> batches;  // see ScanRange::collect_from
   std::vector<Damage> damage;
+  bool has_hole = false;    // offsets that no batch and no damage has
   std::string stop_reason;  // why the walk ended before `end`; empty when it did not
 };
 

@@ -9,6 +9,7 @@
 #include "log/record/batch_decoder.h"
 #include "log/record/control_record.h"
 #include "log/segment/segment_names.h"
+#include "log/segment/segment_scrub.h"
 #include "log/verify/epoch_check.h"
 #include "log/verify/findings.h"
 
@@ -228,13 +229,42 @@ class Check {
     ++result_.totals.segments;
     result_.totals.bytes += size;
     is_compacted_ |= size == 0 && !is_last;
-    SegmentWalk walk(**log, size, segment.base, segment.end);
+    SegmentWalk walk(**log, size, segment.base, segment.end, compare_heads(*log, size, segment));
     WEIR_TRY(check_items(walk, segment, is_last, indexes ? &*indexes : nullptr));
     if (indexes) {
       const bool may_lack_indexes = size == 0 || (is_last && !options_.clean);
       report_indexes(*indexes, segment, may_lack_indexes);
     }
     return Status();
+  }
+
+  // What the side-car shows to be wrong; one that cannot be read shows nothing.
+  std::vector<Damage> compare_heads(const std::shared_ptr<File>& log, std::uint64_t size,
+                                    const LogFile& segment) {
+    if (options_.checksum_folder.empty()) {
+      return {};
+    }
+    const std::string path =
+        join_path(options_.checksum_folder, segment_file_name(segment.base, kChecksumSuffix));
+    const Offset limit = options_.clean ? kOffsetMax : options_.recovery_point;
+    Result<ChecksumReader> known = ChecksumReader::open(files_, path, limit);
+    if (!known.ok()) {
+      findings_.note(path, known.error().message());
+      return {};
+    }
+    SegmentScrub scrub(log,
+                       {.base = segment.base,
+                        .offset_end = segment.end,
+                        .end_position = size,
+                        .end_offset = segment.end,
+                        .stop_at = limit,
+                        .depth = ScrubDepth::kHeads},
+                       *std::move(known));
+    const Result<bool> walked = scrub.step(UINT64_MAX / 2);
+    if (scrub.side_car_is_foreign()) {
+      findings_.note(path, "it is of another log; a scrub makes it anew");
+    }
+    return walked.ok() ? scrub.damage() : std::vector<Damage>();
   }
 
   Status check_items(SegmentWalk& walk, const LogFile& segment, bool is_last, IndexCheck* indexes) {

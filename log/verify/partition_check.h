@@ -21,6 +21,9 @@ struct PartitionCheckOptions {
   // cleanup.policy, where it is known: holes are normal. Else the batches tell: a hole inside a
   // segment, a batch with fewer records than offsets.
   bool compacted = false;
+  // Of the segments' side-cars (docs/formats/checksums.md); empty: there are none. What they say is
+  // true below the recovery point, and after a clean close of everything.
+  std::string checksum_folder;
   // Findings behind this number are counted only, and the last one says so.
   std::size_t findings_max = 1000;
 };

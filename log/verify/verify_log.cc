@@ -2,6 +2,7 @@
 #include "log/durability/wal_reader.h"
 #include "log/partition/checkpoint_file.h"
 #include "log/partition/partition_folder.h"
+#include "log/partition/partition_metadata.h"
 #include "log/verify/findings.h"
 #include "log/verify/partition_check.h"
 
@@ -80,7 +81,8 @@ class DirectoryCheck {
   Result<VerifyTotals> run_one(const TopicPartition& name, const std::string& folder) {
     Findings own(kFindingsMax);
     facts_ = read_facts(own);
-    WEIR_TRY_ASSIGN(const PartitionCheck check, check_partition(files_, folder, options_for(name)));
+    WEIR_TRY_ASSIGN(const PartitionCheck check,
+                    check_partition(files_, folder, options_for(name, folder)));
     compare(name, folder, check, own);
     totals_ += check.totals;
     totals_.damage += own.damage_count();
@@ -112,18 +114,29 @@ class DirectoryCheck {
     return facts;
   }
 
-  PartitionCheckOptions options_for(const TopicPartition& name) const {
+  PartitionCheckOptions options_for(const TopicPartition& name, const std::string& folder) const {
     PartitionCheckOptions options;
     options.clean = facts_.clean;
     options.recovery_point = find_offset(facts_.recovery_points, name).value_or(Offset(0));
     options.has_write_ahead_log = facts_.has_write_ahead_log;
     options.log_start = find_offset(facts_.log_starts, name).value_or(Offset(0));
     options.compacted = facts_.cleaned.contains(name);
+    options.checksum_folder = checksum_folder(name, folder);
     return options;
   }
 
+  // In a data directory of ours: wal/checksums beside log/.
+  std::string checksum_folder(const TopicPartition& name, const std::string& folder) const {
+    const std::string all = join_path(parent_path(path_), "wal/checksums");
+    const Result<std::string> metadata =
+        read_file(files_, join_path(folder, kPartitionMetadataName));
+    const Result<Uuid> id = metadata.ok() ? parse_partition_metadata(*metadata) : metadata.error();
+    return id.ok() ? join_path(all, fmt::format("{}-{}", id->to_string(), name.partition.value()))
+                   : std::string();
+  }
+
   void check_one(const TopicPartition& name, const std::string& folder, Findings& own) {
-    const Result<PartitionCheck> check = check_partition(files_, folder, options_for(name));
+    const Result<PartitionCheck> check = check_partition(files_, folder, options_for(name, folder));
     if (!check.ok()) {
       note_unchecked(folder, check.error(), own);
       return;

@@ -541,7 +541,7 @@ class Changes(ToolCase):
 
     def test_settings_are_listed_with_default_range_and_meaning(self):
         rows = [json.loads(line) for line in self.weir("config", "list", "-o", "json").splitlines()]
-        self.assertEqual({row["kind"] for row in rows}, {"topic", "producer", "consumer", "app"})
+        self.assertEqual({row["kind"] for row in rows}, {"log", "topic", "producer", "consumer", "app"})
         self.assertTrue(all(row["doc"] for row in rows))
         known = {(row["kind"], row["name"]): (row["default"], row["range"]) for row in rows}
         self.assertEqual(len(known), len(rows))

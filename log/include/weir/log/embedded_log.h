@@ -8,6 +8,7 @@
 #include <weir/runtime/types.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -40,6 +41,14 @@ struct EmbeddedLogOptions {
   // Taken from the disk at the start and given up when it is full, so that committed offsets,
   // deletions and checkpoints still find room; 0: none.
   std::uint64_t disk_reserve_bytes = 4U << 20U;
+  // Everything durable is read again in the background, and compared with its checksums, at this
+  // rate: weir.scrub.bytes.per.second; 0: never. It is a part of `background`.
+  std::int64_t scrub_bytes_per_second = 2 << 20;
+  // weir.scrub.interval.ms: from the start of one pass to that of the next, unless it takes longer.
+  std::int64_t scrub_interval_ms = 7LL * 24 * 3600 * 1000;
+
+  // Sets what has a name above. Errors: kInvalidConfig with every mistake.
+  Status set(const std::map<std::string, std::string>& settings);
 };
 
 // What a start found and did in one partition.
@@ -56,6 +65,25 @@ struct PartitionRecovery {
   // kept.
   std::vector<std::string> damaged;
   Status failure;  // why it is not served
+};
+
+// Durable bytes that are damaged. Reading there answers kCorrupt and says where it can go on;
+// everything else of the partition is served and takes appends.
+struct QuarantinedRange {
+  TopicPartition name;
+  std::string file;  // path; bytes [position, end_position) of it
+  std::uint64_t position = 0;
+  std::uint64_t end_position = 0;
+  Offset first_offset;  // offsets [first_offset, next_offset)
+  Offset next_offset;
+  std::string what;
+};
+
+// What the scrub did since the start.
+struct ScrubProgress {
+  std::uint64_t bytes = 0;
+  std::uint64_t passes = 0;          // over all partitions, to their end
+  std::uint64_t damaged_ranges = 0;  // that were not known before
 };
 
 struct RecoveryResult {
@@ -90,6 +118,11 @@ class EmbeddedLog : public Backend {
 
   // What open() had to do. Threading: as the class; the answer does not change.
   const RecoveryResult& recovery() const;
+
+  // What is known to be damaged now, by partition and offset: found by a scrub of this or an
+  // earlier process, by a start or by a reader. Threading: as the class.
+  std::vector<QuarantinedRange> quarantined_ranges() const;
+  ScrubProgress scrub_progress() const;
 
   // `state/` of the directory, where applications keep theirs.
   const std::string& state_directory() const;

@@ -9,6 +9,7 @@
 
 namespace weir::log {
 
+std::vector<SettingDescription> log_settings();  // EmbeddedLogOptions::set
 std::vector<SettingDescription> topic_settings();
 std::vector<SettingDescription> producer_settings();  // ProducerOptions::parse
 std::vector<SettingDescription> consumer_settings();  // ConsumerOptions::parse
