@@ -57,7 +57,7 @@ class LocalPartition final : public Partition {
  private:
   using Segments = std::vector<std::shared_ptr<Segment>>;
 
-  // --- Appending; local_partition.cc
+  // --- Appending; local_partition.cc. Flushing and closing; local_partition_flush.cc
   struct Pending {
     bool added = false;  // to what makes it durable
     bool moved = false;  // the high watermark
