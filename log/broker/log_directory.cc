@@ -311,24 +311,6 @@ Status LogDirectory::write_offsets(const std::string& path, const OffsetCheckpoi
   return write_offset_checkpoint(files_, path, offsets);
 }
 
-Status LogDirectory::forget_checkpoints(const std::string& topic) {
-  bool is_known = false;
-  {
-    const MutexLock lock(state_mutex_);
-    is_known = image_.removed_id(topic).has_value();
-  }
-  {
-    const MutexLock opening(open_mutex_);
-    const MutexLock writing(checkpoint_mutex_);
-    for (OffsetCheckpoint* const offsets : {&recovery_points_, &high_watermarks_, &log_starts_}) {
-      is_known |= std::erase_if(*offsets, [&topic](const auto& entry) {
-                    return entry.first.topic == topic;
-                  }) > 0;
-    }
-  }
-  return is_known ? write_checkpoints() : Status();
-}
-
 Status LogDirectory::write_recovery_points() {
   const MutexLock writing(checkpoint_mutex_);
   return write_offsets(layout_.recovery_points, recovery_points_,

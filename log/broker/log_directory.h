@@ -153,8 +153,6 @@ class LogDirectory : private OffsetsTopic {
   DamageByPartition damage_by_partition() const;
   void report_recovery(const Partition& partition) const;
 
-  // A topic that is made must not get the offsets of a deleted one of its name.
-  Status forget_checkpoints(const std::string& topic) WEIR_REQUIRES(change_mutex_);
   Status write_recovery_points() WEIR_EXCLUDES(checkpoint_mutex_);
   Status write_checkpoints() WEIR_EXCLUDES(checkpoint_mutex_);
   // `select` gives what is written of a partition; `known` what the last start read.
@@ -194,7 +192,6 @@ class LogDirectory : private OffsetsTopic {
   Uuid directory_id_;
   bool clean_ = false;
   bool first_start_ = false;
-  // As the last start read them; changed under open_mutex_ and checkpoint_mutex_.
   OffsetCheckpoint recovery_points_, high_watermarks_, log_starts_;
   GroupOffsets offsets_;
 

@@ -66,7 +66,6 @@ Result<TopicDescription> LogDirectory::create_topic(const TopicSpec& spec) {
                  fmt::format("cannot create topic {}: {} is closed", spec.name, layout_.root));
   }
   WEIR_TRY(check_name_is_free(spec.name));
-  WEIR_TRY(forget_checkpoints(spec.name));
   const Uuid id = rng_.uuid();
   // One batch, as Kafka's controller writes it: topic, settings, partitions.
   std::vector<MetadataRecord> records{TopicMetadataRecord{spec.name, id}};

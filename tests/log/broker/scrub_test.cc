@@ -205,40 +205,6 @@ TEST_F(ScrubPowerCut, NeverMakesASoundLogLookDamaged) {
   }
 }
 
-// The recovery point of the deleted topic made a start trust what of the new one was not on the
-// disk, and its log start hid the new one's records.
-TEST_F(ScrubPowerCut, ATopicMadeAnewDoesNotGetTheOffsetsOfItsNamesake) {
-  ManualClock clock;
-  MemoryFileSystem files;
-  const TopicPartition name{"t", PartitionId(0)};
-  const auto open = [&](std::uint64_t seed) {
-    LogDirectoryOptions options = directory_options(files, clock);
-    options.seed = seed;
-    return LogDirectory::open("data", options).value();
-  };
-  const auto append = [&](LogDirectory& directory, int batches) {
-    const auto partition = directory.partition_for_append(name).value();
-    for (int i = 0; i < batches; ++i) {
-      const auto appended = partition->append(make_batch(2, 50));
-      ASSERT_TRUE(await_high_watermark(partition, appended->next_offset, seconds(1)).ok());
-    }
-  };
-  auto directory = open(1);
-  ASSERT_TRUE(directory->create_topic({"t", 1, {{"segment.bytes", "300"}}}).ok());
-  append(*directory, 10);
-  ASSERT_TRUE(directory->delete_records(name, Offset(8)).ok());
-  ASSERT_TRUE(directory->close().ok());
-  directory = open(2);
-  ASSERT_TRUE(directory->delete_topic("t").ok());
-  ASSERT_TRUE(directory->create_topic({"t", 1, {{"segment.bytes", "300"}}}).ok());
-  append(*directory, 5);
-  files.power_cut();
-  directory = open(3);
-  const auto partition = directory->partition(name).value();
-  EXPECT_EQ(testing::read_all(*partition).ranges,
-            (std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 9}}));
-}
-
 // --- One directory with damage
 
 class DirectoryScrub : public ::testing::Test {
