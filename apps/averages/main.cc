@@ -32,7 +32,8 @@ int run(int argc, char** argv) {
   cli::add_stream_options(app, options, "symbols");
   app.add_option("--quotes", quotes.path,
                  "CSV file of symbol, date, price to send to the input topic first, - for stdin")
-      ->type_name("FILE|-");
+      ->type_name("FILE|-")
+      ->excludes("--from-dir");
   app.add_flag("--follow", quotes.follow, "Go on with lines that are appended to the file later")
       ->needs("--quotes")
       ->excludes("--until-end");

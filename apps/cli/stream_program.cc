@@ -2,6 +2,7 @@
 
 #include "apps/cli/data_directory.h"
 #include "apps/cli/exit_codes.h"
+#include "apps/cli/stored_report.h"
 
 #include <weir/log/embedded_log.h>
 #include <weir/operators/app.h>
@@ -74,6 +75,9 @@ class Run {
       : program_(std::move(program)), options_(options) {}
 
   Status execute() {
+    if (!options_.from_dir.empty()) {
+      WEIR_TRY(open_stored());
+    }
     WEIR_TRY_ASSIGN(log_, open_for_writing(options_.common.data));
     Status done = execute_on_log();
     Status closed = log_->close();
@@ -81,8 +85,26 @@ class Run {
   }
   bool drained_in_time() const { return in_time_; }
   bool refused_input() const { return feeder_ && feeder_->refused(); }
+  bool lost_input() const { return losses_.ranges > 0; }
 
  private:
+  Status open_stored() {
+    WEIR_TRY_ASSIGN(stored_, log::StoredLog::open(options_.from_dir));
+    WEIR_TRY_ASSIGN(const TopicDescription input, stored_->admin().describe_topic(options_.input));
+    std::vector<TopicPartition> partitions;
+    for (std::int32_t i = 0; i < input.partitions; ++i) {
+      partitions.push_back({options_.input, PartitionId(i)});
+    }
+    WEIR_TRY_ASSIGN(
+        losses_, report_stored(program_.name.c_str(), *stored_, partitions, options_.common.quiet));
+    return {};
+  }
+
+  Result<std::unique_ptr<Backend>> make_overlay() {
+    return stored_ == nullptr ? Result<std::unique_ptr<Backend>>(nullptr)
+                              : log::read_topics_from(*stored_, {options_.input}, *log_);
+  }
+
   Status execute_on_log() {
     WEIR_TRY_ASSIGN(AppOptions app_options, read_app_options());
     WEIR_TRY(open_feeder());
@@ -90,8 +112,10 @@ class Run {
         make_topic(log_->admin(), options_.output, options_.partitions, program_.output_config));
     WEIR_TRY_ASSIGN(table_, program_.open_table(*log_));
 
+    WEIR_TRY_ASSIGN(const std::unique_ptr<Backend> overlay, make_overlay());
+    Backend& backend = overlay != nullptr ? *overlay : *log_;
     const std::unique_ptr<Executor> executor = make_asio_executor(1);
-    App app(std::move(program_.topology), app_options, *log_,
+    App app(std::move(program_.topology), app_options, backend,
             {system_clock(), posix_file_system(), *executor});
     const auto signals = watch_termination_signals([this](int) {
       if (stop_.exchange(true)) {
@@ -206,6 +230,8 @@ class Run {
 
   StreamProgram program_;
   const StreamOptions& options_;
+  std::unique_ptr<log::StoredLog> stored_;
+  StoredLosses losses_;
   std::unique_ptr<log::EmbeddedLog> log_;
   std::unique_ptr<Feeder> feeder_;
   std::unique_ptr<log::Producer> producer_;
@@ -227,6 +253,10 @@ void add_stream_options(CLI::App& app, StreamOptions& options, const std::string
                  "A new one works on the topic from its start")
       ->capture_default_str();
   app.add_option("--input", options.input, "Topic that is read")->capture_default_str();
+  app.add_option("--from-dir", options.from_dir,
+                 "Read the input topic from this folder of Kafka's or Weir's log files, which is "
+                 "never written to")
+      ->type_name("FOLDER");
   app.add_option("--output", options.output, "Topic of results")->capture_default_str();
   app.add_option("--partitions", options.partitions, "Partitions of topics that are made")
       ->capture_default_str();
@@ -256,7 +286,10 @@ int run_stream_program(StreamProgram program, const StreamOptions& options) {
   if (!done.ok()) {
     return report(name.c_str(), done.error());
   }
-  return run.refused_input() ? kRuntimeFailure : kOk;
+  if (run.refused_input()) {
+    return kRuntimeFailure;
+  }
+  return run.lost_input() ? kDamage : kOk;
 }
 
 }  // namespace weir::cli

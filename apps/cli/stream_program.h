@@ -24,6 +24,7 @@ struct StreamOptions {
   std::string output;
   std::int32_t partitions = 1;
   std::int64_t threads = 1;
+  std::string from_dir;  // of the input topic; empty: the data directory
   bool until_end = false;
   std::optional<std::size_t> top;
   std::vector<std::string> config;  // of the application, "k=v"

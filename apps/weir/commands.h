@@ -2,6 +2,7 @@
 
 #include "apps/cli/options.h"
 #include "apps/weir/offset_moves.h"
+#include "apps/weir/record_text.h"
 
 #include <weir/log/embedded_log.h>
 
@@ -65,15 +66,20 @@ struct ConsumeOptions {
   std::string group;  // empty: none, nothing is committed
   std::optional<std::uint64_t> max_messages;
   bool follow = false;
-  bool print_key = false;
-  bool print_headers = false;
-  bool print_offset = false;
-  bool print_timestamp = false;
-  std::string separator = "\t";
-  std::string key_format = "string";  // a serde's name, or hex
-  std::string value_format = "string";
+  RecordFormat format;
 };
 int consume(const CommonOptions& common, const ConsumeOptions& options);
+
+struct ReplayOptions {
+  std::string from_dir;
+  std::string topic;  // empty: the only one
+  std::string to;     // empty: printed
+  std::optional<std::int32_t> partition;
+  std::optional<std::string> from_time;
+  bool uncommitted = false;
+  RecordFormat format;
+};
+int replay(const CommonOptions& common, const ReplayOptions& options);
 
 int group_list(const CommonOptions& common);
 int group_describe(const CommonOptions& common, const std::string& group);

@@ -1,9 +1,7 @@
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/iso_time.h"
-#include "apps/cli/json_text.h"
 #include "apps/weir/commands.h"
 #include "apps/weir/group_offsets.h"
-#include "apps/weir/serde_text.h"
 
 #include <weir/log/consumer.h>
 #include <weir/runtime/clock.h>
@@ -20,41 +18,6 @@ namespace weir::cli {
 namespace {
 
 constexpr auto kCommitInterval = std::chrono::seconds(5);
-
-std::string text_of(const NullableBytes& bytes, const std::string& serde) {
-  return bytes.is_null() ? "null" : value_text(serde, bytes.view());
-}
-
-std::string headers_text(const HeadersView& headers) {
-  std::string text;
-  for (const HeaderView& header : headers) {
-    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", header.name,
-                        header.value.is_null() ? ByteView("null") : header.value.view());
-  }
-  return text.empty() ? "NO_HEADERS" : text;
-}
-
-void print(Output& out, const CommonOptions& common, const ConsumeOptions& options,
-           const TopicPartition& partition, const RecordView& record) {
-  if (common.format == Format::kJson) {
-    out.line(json_record(partition, record));
-    return;
-  }
-  if (options.print_timestamp) {
-    out.write(fmt::format("CreateTime:{}{}", record.timestamp, options.separator));
-  }
-  if (options.print_offset) {
-    out.write(fmt::format("Partition:{}{}Offset:{}{}", partition.partition.value(),
-                          options.separator, record.offset.value(), options.separator));
-  }
-  if (options.print_headers) {
-    out.write(headers_text(record.headers) + options.separator);
-  }
-  if (options.print_key) {
-    out.write(text_of(record.key, options.key_format) + options.separator);
-  }
-  out.line(text_of(record.value, options.value_format));
-}
 
 struct Range {
   TopicPartition partition;
@@ -212,7 +175,7 @@ class Run {
       if (record.offset >= end || (options_.max_messages && printed_ >= *options_.max_messages)) {
         return;
       }
-      print(out_, common_, options_, *batch.partition, record);
+      print_record(out_, common_.format, options_.format, *batch.partition, record);
       ++printed_;
       printed_offsets_[*batch.partition] = {record.offset.next(), batch.leader_epoch, {}};
     }

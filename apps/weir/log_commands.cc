@@ -79,9 +79,10 @@ std::string recovery_json(const log::PartitionRecovery& recovery) {
     damaged += (damaged.empty() ? "" : ",") + json_string(what);
   }
   return fmt::format(
-      R"({{"partition":{},"scannedBytes":{},"cutBytes":{},"cutFromOffset":{},)"
+      R"({{"partition":{},"scannedBytes":{},"replayedBytes":{},"cutBytes":{},"cutFromOffset":{},)"
       R"("segmentsRemoved":{},"indexesRebuilt":{},"reason":{},"damaged":[{}],"failure":{}}})",
-      json_string(recovery.name.to_string()), recovery.scanned_bytes, recovery.cut_bytes,
+      json_string(recovery.name.to_string()), recovery.scanned_bytes, recovery.replayed_bytes,
+      recovery.cut_bytes,
       recovery.cut_from == kNoOffset ? "null" : fmt::to_string(recovery.cut_from.value()),
       recovery.segments_removed, recovery.indexes_rebuilt,
       recovery.reason.empty() ? "null" : json_string(recovery.reason), damaged,
@@ -95,6 +96,9 @@ std::string recovery_text(const log::PartitionRecovery& recovery) {
   }
   std::string text = fmt::format("{}: {} bytes scanned", name, recovery.scanned_bytes);
   const auto out = std::back_inserter(text);
+  if (recovery.replayed_bytes > 0) {
+    fmt::format_to(out, ", {} bytes from the write-ahead log", recovery.replayed_bytes);
+  }
   if (recovery.cut_bytes > 0) {
     fmt::format_to(out, ", {} bytes cut from offset {} on ({})", recovery.cut_bytes,
                    recovery.cut_from.value(), recovery.reason);

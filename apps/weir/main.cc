@@ -16,6 +16,7 @@ struct AllOptions {
   std::string topic;
   ProduceOptions produce;
   ConsumeOptions consume;
+  ReplayOptions replay;
   TopicAlterOptions alter;
   DeleteRecordsOptions delete_records;
   std::string group;
@@ -158,16 +159,23 @@ void add_produce_command(CLI::App& app, AllOptions& all) {
   produce_app->callback([&all] { all.run = [&all] { return produce(all.common, all.produce); }; });
 }
 
-void add_consume_formats(CLI::App& consume_app, ConsumeOptions& options) {
+// How records are printed.
+void add_record_format(CLI::App& command, RecordFormat& format) {
   const CLI::Validator formats =
       CLI::IsMember({"string", "hex", "short", "integer", "long", "float", "double"})
           .description("");
-  consume_app
-      .add_option("--key-format", options.key_format,
+  command.add_flag("--print-key", format.print_key, "KEY SEPARATOR VALUE");
+  command.add_flag("--print-offset", format.print_offset, "Partition and offset in front");
+  command.add_flag("--print-timestamp", format.print_timestamp, "Timestamp in front");
+  command.add_flag("--print-headers", format.print_headers, "Headers in front, name:value,...");
+  command.add_option("--separator,--key-separator", format.separator,
+                     "Between the columns (default: tab)");
+  command
+      .add_option("--key-format", format.key_format,
                   "string, hex, short, integer, long, float, double")
       ->type_name("FORMAT")
       ->check(formats);
-  consume_app.add_option("--value-format", options.value_format, "The same for values")
+  command.add_option("--value-format", format.value_format, "The same for values")
       ->type_name("FORMAT")
       ->check(formats);
 }
@@ -191,14 +199,7 @@ void add_consume_command(CLI::App& app, AllOptions& all) {
   consume_app->add_option("--max-messages", options.max_messages, "Stop after this many");
   consume_app->add_flag("--follow", options.follow,
                         "Go on with what is written later; Ctrl-C ends");
-  consume_app->add_flag("--print-key", options.print_key, "KEY SEPARATOR VALUE");
-  consume_app->add_flag("--print-offset", options.print_offset, "Partition and offset in front");
-  consume_app->add_flag("--print-timestamp", options.print_timestamp, "Timestamp in front");
-  consume_app->add_flag("--print-headers", options.print_headers,
-                        "Headers in front, name:value,...");
-  consume_app->add_option("--separator,--key-separator", options.separator,
-                          "Between the columns (default: tab)");
-  add_consume_formats(*consume_app, options);
+  add_record_format(*consume_app, options.format);
   consume_app->footer(
       "Examples:\n  weir consume orders --partition 0 --offset 100 --max-messages 5\n"
       "  weir consume word-counts --print-key --value-format long\n"
@@ -207,6 +208,45 @@ void add_consume_command(CLI::App& app, AllOptions& all) {
       "  weir consume orders --group audit      # goes on where it stopped");
   consume_app->fallthrough();
   consume_app->callback([&all] { all.run = [&all] { return consume(all.common, all.consume); }; });
+}
+
+void add_replay_command(CLI::App& app, AllOptions& all) {
+  ReplayOptions& options = all.replay;
+  CLI::App* replay_app = app.add_subcommand(
+      "replay", "Print or copy the records of a folder that Kafka or Weir left, without an import");
+  replay_app
+      ->add_option("--from-dir", options.from_dir,
+                   "Kafka's data directory, the log folder of Weir's, any folder with partition "
+                   "folders, or one partition folder; never written to")
+      ->type_name("FOLDER")
+      ->required();
+  replay_app->add_option("--topic", options.topic,
+                         "Topic of the folder; not needed if there is one");
+  replay_app->add_option("--to", options.to,
+                         "Append to this topic of the data directory; printed without it");
+  replay_app->add_option("--partition", options.partition, "Only this partition");
+  replay_app
+      ->add_option("--from-time", options.from_time,
+                   "Start at the first record at or after this time: 2026-03-01T12:30:00Z, or "
+                   "milliseconds since 1970")
+      ->type_name("TIME");
+  replay_app->add_flag("--uncommitted", options.uncommitted,
+                       "Also records of aborted and unfinished transactions");
+  add_record_format(*replay_app, options.format);
+  replay_app->footer(
+      "Every intact record is read once, each partition in the order of its offsets, up to the end "
+      "as of\nthe start; damage is stepped over, reported, and makes the exit code 6.\n"
+      "With --to: key, value, headers and timestamp stay, the partition's number too; offsets are "
+      "new, "
+      "behind\nwhat the topic holds. A topic that is absent is made with as many partitions and "
+      "retention.ms=-1.\nRunning it again appends all of it again; after an interruption delete "
+      "the topic "
+      "first.\n"
+      "Examples:\n  weir replay --from-dir /var/lib/kafka/data --topic orders --print-key\n"
+      "  weir replay --from-dir backup/orders-0 -o json\n"
+      "  weir replay --from-dir backup --topic orders --to orders --from-time 2026-03-01");
+  replay_app->fallthrough();
+  replay_app->callback([&all] { all.run = [&all] { return replay(all.common, all.replay); }; });
 }
 
 void add_group_commands(CLI::App& app, AllOptions& all) {
@@ -382,6 +422,7 @@ int run(int argc, char** argv) {
   add_topic_commands(app, all);
   add_produce_command(app, all);
   add_consume_command(app, all);
+  add_replay_command(app, all);
   add_group_commands(app, all);
   add_app_commands(app, all);
   add_state_commands(app, all);

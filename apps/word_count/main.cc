@@ -22,7 +22,8 @@ int run(int argc, char** argv) {
   CLI::App app("Counts the words of a text, or of what a topic holds and gets", kProgram);
   cli::add_stream_options(app, options, "words");
   app.add_option("--text", text, "File to send to the input topic first, - for stdin")
-      ->type_name("FILE|-");
+      ->type_name("FILE|-")
+      ->excludes("--from-dir");
   app.footer(
       "Examples:\n  word_count --text /usr/share/common-licenses/GPL-3 --until-end --top 10\n"
       "  tail -f access.log | word_count --text -");

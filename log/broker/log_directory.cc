@@ -1,14 +1,42 @@
 #include "log/broker/log_directory.h"
 
+#include "log/broker/kafka_files.h"
 #include "log/partition/await.h"
 #include "log/partition/replay.h"
 #include "log/record/batch_builder.h"
+#include "log/segment/segment_resources.h"
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
+#include <sys/resource.h>
 
 namespace weir::log {
+
+namespace {
+
+// Half: the other half is for stores, sockets and whatever else the process does.
+std::size_t open_files_of_process() {
+  rlimit limit{};
+  const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return std::clamp<std::size_t>(known ? limit.rlim_cur / 2 : 1024, 64, 1U << 16U);
+}
+
+SegmentResources::Limits limits_of(const LogDirectoryOptions& options, FileSystem& files,
+                                   const DirectoryLayout& layout) {
+  constexpr std::uint64_t kUnusedShare = 100;  // at most a hundredth of the disk
+  SegmentResources::Limits limits;
+  limits.open_files_max =
+      options.open_files_max != 0 ? options.open_files_max : open_files_of_process();
+  limits.tail_bytes_max = options.tail_caches_bytes_max;
+  if (const Result<DiskSpace> space = files.disk_space(layout.root); space.ok()) {
+    limits.unused_bytes_max = space->capacity_bytes / kUnusedShare;
+  }
+  return limits;
+}
+
+}  // namespace
 
 DirectoryLayout::DirectoryLayout(const std::string& path)
     : root(path),
@@ -19,6 +47,7 @@ DirectoryLayout::DirectoryLayout(const std::string& path)
       meta_properties(join_path(log, "meta.properties")),
       clean_shutdown(join_path(log, ".kafka_cleanshutdown")),
       watermarks(join_path(wal, "watermarks")),
+      reserve(join_path(wal, "reserve")),
       recovery_points(join_path(log, "recovery-point-offset-checkpoint")),
       high_watermarks(join_path(log, "replication-offset-checkpoint")),
       log_starts(join_path(log, "log-start-offset-checkpoint")),
@@ -37,8 +66,18 @@ LogDirectory::LogDirectory(const std::string& path, const LogDirectoryOptions& o
     : layout_(path),
       options_(options),
       files_(*options.files),
+      resources_(std::make_shared<SegmentResources>(limits_of(options, *options.files, layout_))),
+      reserve_(*options.files, layout_.reserve, options.read_only ? 0 : options.disk_reserve_bytes),
       offsets_(*this, *options.clock),
       rng_(options.seed) {}
+
+Partition::Environment LogDirectory::environment() const {
+  Partition::Environment result{files_, *options_.clock, durability_.get(),
+                                options_.tail_cache_bytes};
+  result.resources = resources_;
+  result.reserve = &reserve_;
+  return result;
+}
 
 LogDirectory::~LogDirectory() {
   if (scrubber_) {
@@ -80,14 +119,17 @@ Partition::OpenOptions LogDirectory::open_options(const TopicPartition& name,
   options.name = name;
   options.topic_id = topic.id;
   options.path = join_path(layout_.log, name.to_string());
-  const auto value = [&name](const OffsetCheckpoint& offsets) {
+  const bool is_old =
+      options_.read_only || topic.name == kMetadataTopic || topics_at_start_.contains(topic.id);
+  const auto value = [&name, is_old](const OffsetCheckpoint& offsets) {
     const auto found = offsets.find(name);
-    return found == offsets.end() ? Offset(0) : found->second;
+    return !is_old || found == offsets.end() ? Offset(0) : found->second;
   };
   options.log_start = value(log_starts_);
   options.recovery_point = value(recovery_points_);
   options.clean = clean_;
   options.read_only = options_.read_only;
+  options.internal = is_internal_topic(name.topic);
   const auto index = static_cast<std::size_t>(name.partition.value());
   options.leader_epoch =
       index < topic.leader_epochs.size() ? topic.leader_epochs[index] : LeaderEpoch(0);
@@ -182,9 +224,7 @@ Result<std::shared_ptr<Partition>> LogDirectory::open_partition(const TopicParti
     opened.slot = watermarks_->claim(topic.id, name.partition);
     options.watermark = opened.slot;
   }
-  const Partition::Environment environment{files_, *options_.clock, durability_.get(),
-                                           options_.tail_cache_bytes};
-  Result<std::shared_ptr<Partition>> partition = Partition::open(environment, std::move(options));
+  Result<std::shared_ptr<Partition>> partition = Partition::open(environment(), std::move(options));
   if (!partition.ok()) {
     watermarks_->release(opened.slot);
     return std::move(partition).error().with_context(
@@ -196,6 +236,9 @@ Result<std::shared_ptr<Partition>> LogDirectory::open_partition(const TopicParti
     WEIR_TRY(refresh_partition(**partition));
   }
   opened.partition = *partition;
+  // A power cut may have taken its folder.
+  opened.raise_epoch =
+      !clean_ && topics_at_start_.contains(topic.id) && must_raise_epoch(**partition);
   const MutexLock lock(state_mutex_);
   // Deleted while it was opened: the caller must not write into a folder that goes away.
   const TopicImage* now = image_.find(name.topic);
@@ -217,23 +260,45 @@ Result<std::shared_ptr<Partition>> LogDirectory::partition_for_append(const Topi
       return result;
     }
   }
+  WEIR_TRY(raise_epochs());
+  return result;
+}
+
+Status LogDirectory::raise_epochs() {
   const MutexLock change(change_mutex_);
-  LeaderEpoch epoch;
+  std::vector<MetadataRecord> records;
+  std::vector<std::pair<std::shared_ptr<Partition>, LeaderEpoch>> raised;
   {
     const MutexLock lock(state_mutex_);
-    const auto found = opened_.find(name);
-    if (found == opened_.end() || !found->second.raise_epoch) {
-      return result;
+    for (const auto& [name, opened] : opened_) {
+      const TopicImage* topic = opened.raise_epoch ? image_.find(name.topic) : nullptr;
+      if (topic == nullptr) {
+        continue;
+      }
+      records.emplace_back(PartitionChangeMetadataRecord{
+          name.partition, opened.partition->options().topic_id, kNodeId});
+      raised.emplace_back(
+          opened.partition,
+          topic->leader_epochs[static_cast<std::size_t>(name.partition.value())].next());
     }
-    found->second.raise_epoch = false;
-    const TopicImage* topic = image_.find(name.topic);
-    WEIR_ASSERT(topic != nullptr);
-    epoch = topic->leader_epochs[static_cast<std::size_t>(name.partition.value())].next();
   }
-  WEIR_TRY(append_metadata(
-      {PartitionChangeMetadataRecord{name.partition, result->options().topic_id, kNodeId}}));
-  WEIR_TRY(result->set_leader_epoch(epoch));
-  return result;
+  if (records.empty()) {
+    return {};
+  }
+  WEIR_TRY(append_metadata(records));
+  Status first;
+  for (const auto& [partition, epoch] : raised) {
+    Status set = partition->set_leader_epoch(epoch);
+    if (set.ok()) {
+      const MutexLock lock(state_mutex_);
+      if (const auto found = opened_.find(partition->options().name); found != opened_.end()) {
+        found->second.raise_epoch = false;
+      }
+    } else if (first.ok()) {
+      first = std::move(set);
+    }
+  }
+  return first;
 }
 
 Status LogDirectory::check_writable(std::string_view action) const {
@@ -297,7 +362,9 @@ Status LogDirectory::write_offsets(const std::string& path, const OffsetCheckpoi
   {
     const MutexLock lock(state_mutex_);
     std::erase_if(offsets, [this](const auto& entry) WEIR_NO_THREAD_SAFETY_ANALYSIS {
-      return entry.first.topic != kMetadataTopic && image_.find(entry.first.topic) == nullptr;
+      const TopicImage* topic = image_.find(entry.first.topic);
+      return entry.first.topic != kMetadataTopic &&
+             (topic == nullptr || !topics_at_start_.contains(topic->id));
     });
     for (const auto& [name, opened] : opened_) {
       if (opened.partition) {
@@ -332,6 +399,18 @@ Status LogDirectory::checkpoint() {
     return {};
   }
   WEIR_TRY(durability_->checkpoint());
+  std::vector<std::shared_ptr<Partition>> partitions;
+  {
+    const MutexLock lock(state_mutex_);
+    for (const auto& [name, opened] : opened_) {
+      if (opened.partition) {
+        partitions.push_back(opened.partition);
+      }
+    }
+  }
+  for (const std::shared_ptr<Partition>& partition : partitions) {
+    partition->release_idle();
+  }
   return write_checkpoints();
 }
 
@@ -346,8 +425,10 @@ Status LogDirectory::close() {
   closed_ = true;
   std::vector<std::shared_ptr<Partition>> partitions;
   bool failed = false;
+  std::int64_t broker_epoch = -1;
   {
     const MutexLock lock(state_mutex_);
+    broker_epoch = image_.broker_epoch(kNodeId);
     for (const auto& [name, opened] : opened_) {
       if (opened.partition) {
         partitions.push_back(opened.partition);
@@ -357,9 +438,15 @@ Status LogDirectory::close() {
     }
   }
   partitions.push_back(metadata_);
+  // Few are synced file by file, many by one sync of the disk.
+  constexpr std::size_t kByFileMax = 16;
+  const FlushMode mode = partitions.size() > kByFileMax ? FlushMode::kByDisk : FlushMode::kByFile;
+  if (!options_.read_only) {
+    durability_->drain();
+  }
   Status first;
   for (const auto& partition : partitions) {
-    Status closed = partition->close();
+    Status closed = partition->close(mode);
     if (!closed.ok() && first.ok()) {
       first = std::move(closed);
     }
@@ -367,11 +454,14 @@ Status LogDirectory::close() {
   if (options_.read_only) {
     return first;
   }
-  durability_->drain();
   WEIR_TRY(first);
+  if (mode == FlushMode::kByDisk) {
+    WEIR_TRY(files_.sync_disk(layout_.log));
+  }
   WEIR_TRY(write_checkpoints());
+  WEIR_TRY(write_kafka_files(files_, layout_.log, kNodeId, options_.clock->now()));
   if (!failed) {  // an unreadable partition must be scanned when it is readable again
-    WEIR_TRY(replace_file(files_, layout_.clean_shutdown, "{\"version\":0,\"brokerEpoch\":-1}"));
+    WEIR_TRY(replace_file(files_, layout_.clean_shutdown, clean_shutdown_marker(broker_epoch)));
   }
   lock_.reset();
   return {};

@@ -5,6 +5,7 @@
 #include "log/durability/write_ahead_log.h"
 #include "log/metadata/metadata_image.h"
 #include "log/partition/checkpoint_file.h"
+#include "log/partition/disk_reserve.h"
 #include "log/partition/partition.h"
 #include "log/partition/watermarks.h"
 
@@ -28,7 +29,7 @@ namespace weir::log {
 struct DirectoryLayout {
   explicit DirectoryLayout(const std::string& path);
   std::string root, log, wal, state;
-  std::string lock, meta_properties, clean_shutdown, watermarks;
+  std::string lock, meta_properties, clean_shutdown, watermarks, reserve;
   std::string recovery_points, high_watermarks, log_starts;
   std::string checksums, scrub_memory;
   // Of a partition's side-cars.
@@ -46,8 +47,12 @@ struct LogDirectoryOptions {
   const Clock* clock = nullptr;
   std::uint64_t seed = 0;  // of ids
   bool read_only = false;
-  std::size_t tail_cache_bytes = 4U << 20U;  // per partition
-  std::int32_t offsets_partitions = 50;      // offsets.topic.num.partitions
+  std::size_t tail_cache_bytes = 4U << 20U;         // of a partition
+  std::size_t tail_caches_bytes_max = 256U << 20U;  // of all together
+  // Segment files that are open at once; 0: half of what the system allows this process.
+  std::size_t open_files_max = 0;
+  std::uint64_t disk_reserve_bytes = 4U << 20U;  // see DiskReserve; 0: none
+  std::int32_t offsets_partitions = 50;          // offsets.topic.num.partitions
   WalOptions wal;
   ScrubOptions scrub;
   // Told, on any thread, when checkpoint() is due; null: it is run when there is no other way.
@@ -95,6 +100,8 @@ class LogDirectory : private OffsetsTopic {
 
   GroupOffsets& offsets() { return offsets_; }
   const DirectoryLayout& layout() const { return layout_; }
+  // Requires: not read only.
+  WriteAheadLog::Metrics wal_metrics() const { return durability_->metrics(); }
   bool read_only() const { return options_.read_only; }
   const Clock& clock() const { return *options_.clock; }
 
@@ -158,6 +165,10 @@ class LogDirectory : private OffsetsTopic {
   // `select` gives what is written of a partition; `known` what the last start read.
   Status write_offsets(const std::string& path, const OffsetCheckpoint& known,
                        Offset (*select)(const Partition&)) WEIR_REQUIRES(checkpoint_mutex_);
+  Partition::Environment environment() const;
+  // Raises the leader epoch of every partition that was recovered with records and has not had an
+  // append since: one record each, one batch.
+  Status raise_epochs();
   Partition::OpenOptions open_options(const TopicPartition& name, const TopicImage& topic) const;
   PartitionSettings settings_of(const TopicImage& topic) const;
   Result<std::shared_ptr<Partition>> open_partition(const TopicPartition& name);
@@ -172,6 +183,8 @@ class LogDirectory : private OffsetsTopic {
   void topics_changed();
   Status check_writable(std::string_view action) const;
   Status check_name_is_free(const std::string& name) const;
+  bool must_raise_epoch(const Partition& partition) const;
+  bool was_deleted(const std::string& name) const;
 
   // OffsetsTopic
   std::int32_t partition_count() override;
@@ -185,6 +198,8 @@ class LogDirectory : private OffsetsTopic {
   std::unique_ptr<FileLock> lock_;
   WalContents wal_contents_;  // of an unclean end, until its partitions are recovered
   bool has_wal_contents_ = false;
+  std::shared_ptr<SegmentResources> resources_;
+  mutable DiskReserve reserve_;
   std::unique_ptr<WriteAheadLog> durability_;
   std::unique_ptr<Watermarks> watermarks_;
   ScrubMemory scrub_memory_;            // what the last process knew
@@ -192,7 +207,10 @@ class LogDirectory : private OffsetsTopic {
   Uuid directory_id_;
   bool clean_ = false;
   bool first_start_ = false;
+  // As the files said at the start. They know topics by name alone: they hold for the topics that
+  // were there then, not for one that was made since under a name of them.
   OffsetCheckpoint recovery_points_, high_watermarks_, log_starts_;
+  std::set<Uuid> topics_at_start_;
   GroupOffsets offsets_;
 
   Mutex checkpoint_mutex_;  // serialises the writing of checkpoint files; held across their I/O

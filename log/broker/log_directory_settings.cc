@@ -1,5 +1,6 @@
 // Settings of the topics of a directory: what is in force, and changes while partitions are open.
 #include "log/broker/log_directory.h"
+#include "log/metadata/config_records.h"
 #include "log/partition/topic_settings.h"
 
 #include <weir/runtime/logger.h>
@@ -37,24 +38,19 @@ Status check_change(const TopicImage& topic, const TopicConfig& set,
   return parse_topic_settings(topic.name, judged, std::move(problems)).status();
 }
 
-// One record a setting that changes.
+// What brings the topic's settings to what is asked; empty when nothing changes.
 std::vector<MetadataRecord> change_records(const TopicImage& topic, const TopicConfig& set,
                                            const std::vector<std::string>& remove) {
   std::vector<MetadataRecord> records;
-  const auto add = [&](const std::string& key, std::optional<std::string> value) {
-    records.emplace_back(ConfigMetadataRecord{ConfigMetadataRecord::kTopicResource, topic.name, key,
-                                              std::move(value)});
+  const auto add = [&](const std::string& key, const std::optional<std::string>& value) {
+    const auto changes = config_records(topic.name, topic.config, key, value);
+    records.insert(records.end(), changes.begin(), changes.end());
   };
   for (const auto& [key, value] : set) {
-    const auto present = topic.config.find(key);
-    if (present == topic.config.end() || present->second != value) {
-      add(key, value);
-    }
+    add(key, value);
   }
   for (const std::string& key : remove) {
-    if (topic.config.contains(key)) {
-      add(key, std::nullopt);
-    }
+    add(key, std::nullopt);
   }
   return records;
 }
@@ -117,13 +113,11 @@ Status LogDirectory::alter_topic(const std::string& name, const TopicConfig& set
   }
   const PartitionSettings before = settings_of(topic);
   TopicImage changed = topic;
-  for (const MetadataRecord& record : records) {
-    const auto& config = std::get<ConfigMetadataRecord>(record);
-    if (config.value) {
-      changed.config[config.name] = *config.value;
-    } else {
-      changed.config.erase(config.name);
-    }
+  for (const auto& [key, value] : set) {
+    changed.config[key] = value;
+  }
+  for (const std::string& key : remove) {
+    changed.config.erase(key);
   }
   const PartitionSettings after = settings_of(changed);
   const std::vector<std::shared_ptr<Partition>> partitions = opened_partitions(topic);
@@ -147,25 +141,7 @@ Status LogDirectory::alter_topic(const std::string& name, const TopicConfig& set
 
 Result<std::vector<TopicSetting>> LogDirectory::topic_settings(const std::string& name) const {
   WEIR_TRY_ASSIGN(const TopicImage topic, image_of(name));
-  std::map<std::string, TopicSetting> all;
-  const TopicSettings defaults;
-  for (const Property<TopicSettings>& property : topic_properties()) {
-    const std::string key(property.name);
-    const std::string text = property_text(property, defaults);
-    all[key] = {key, text, text, SettingSource::kDefault, std::string(property.doc)};
-  }
-  for (const auto& [key, value] : topic.config) {
-    TopicSetting& setting = all[key];
-    setting.name = key;
-    setting.value = value;
-    setting.source = SettingSource::kTopic;
-  }
-  std::vector<TopicSetting> listed;
-  listed.reserve(all.size());
-  for (auto& [key, setting] : all) {
-    listed.push_back(std::move(setting));
-  }
-  return listed;
+  return list_topic_settings(topic.config);
 }
 
 // Kafka's POLICY_VIOLATION: a compacted topic keeps the last value of every key.

@@ -1,6 +1,8 @@
 // The start of a directory: what a folder must be, what a crash left behind, recovery.
+#include "log/broker/kafka_files.h"
 #include "log/broker/log_directory.h"
 #include "log/broker/recover_partitions.h"
+#include "log/partition/partition_folder.h"
 #include "log/record/batch_builder.h"
 #include "log/record/wire.h"
 
@@ -10,7 +12,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <unistd.h>
 
@@ -22,21 +23,6 @@ Uuid metadata_topic_id() {
   Uuid id;
   id.bytes.back() = 1;
   return id;
-}
-
-// "orders-3" -> orders, 3; nullopt for what is no partition folder.
-std::optional<TopicPartition> parse_folder(const std::string& folder) {
-  const std::size_t dash = folder.rfind('-');
-  if (dash == std::string::npos || dash == 0 || dash + 1 == folder.size()) {
-    return std::nullopt;
-  }
-  std::int32_t partition = 0;
-  const char* end = folder.data() + folder.size();
-  const auto [stop, error] = std::from_chars(folder.data() + dash + 1, end, partition);
-  if (error != std::errc() || stop != end || partition < 0) {
-    return std::nullopt;
-  }
-  return TopicPartition{folder.substr(0, dash), PartitionId(partition)};
 }
 
 // Kafka's own files in a log directory.
@@ -91,6 +77,7 @@ Status LogDirectory::start() {
       watermarks_ = std::move(published).value();
     }
   } else {
+    reserve_.stands();
     WEIR_TRY(open_wal());  // while the marker still says that nothing in it is needed
     if (path_exists(files_, layout_.clean_shutdown)) {
       WEIR_TRY(files_.remove_file(layout_.clean_shutdown));
@@ -153,20 +140,7 @@ Status LogDirectory::check_root() {
 Status LogDirectory::read_meta_properties() {
   Result<std::string> text = read_file(files_, layout_.meta_properties);
   if (text.ok()) {
-    constexpr std::string_view kKey = "directory.id=";
-    const std::size_t at = text->find(kKey);
-    if (text->find("version=1") == std::string::npos || at == std::string::npos) {
-      return Error(Errc::kCorrupt,
-                   fmt::format("{} has no 'version=1' or no 'directory.id'; restore it from a copy",
-                               layout_.meta_properties));
-    }
-    Result<Uuid> id = Uuid::parse(text->substr(at + kKey.size(), 22));
-    if (!id.ok()) {
-      return Error(Errc::kCorrupt,
-                   fmt::format("{} has a damaged 'directory.id' ({}); restore it from a copy",
-                               layout_.meta_properties, id.error().message()));
-    }
-    directory_id_ = *id;
+    WEIR_TRY_ASSIGN(directory_id_, parse_meta_properties(*text, layout_.meta_properties));
     return {};
   }
   if (text.error().code() != Errc::kNotFound || options_.read_only) {
@@ -222,8 +196,8 @@ Status LogDirectory::open_wal() {
   }
   WEIR_TRY_ASSIGN(durability_, WriteAheadLog::open(files_, layout_.wal, options_.wal, contents,
                                                    !has_wal_contents_, seed));
-  durability_->attach(
-      {[this] { return write_recovery_points(); }, options_.checkpoint_due, layout_.log});
+  durability_->attach({[this] { return write_recovery_points(); }, options_.checkpoint_due,
+                       [this] { return reserve_.give_up(); }, layout_.log});
   wal_contents_ = std::move(contents);
   return {};
 }
@@ -245,10 +219,8 @@ Status LogDirectory::open_metadata() {
     options.watermark = watermarks_->claim(topic.id, PartitionId(0));
   }
   add_wal_tail(options);
-  const Partition::Environment environment{files_, *options_.clock, durability_.get(),
-                                           options_.tail_cache_bytes};
   WatermarkSlot* slot = options.watermark;
-  WEIR_TRY_ASSIGN(metadata_, Partition::open(environment, std::move(options)));
+  WEIR_TRY_ASSIGN(metadata_, Partition::open(environment(), std::move(options)));
   Watermarks::activate(slot);
   report_recovery(*metadata_);
   if (options_.read_only) {
@@ -259,6 +231,12 @@ Status LogDirectory::open_metadata() {
     metadata_next_ = metadata_->offsets().log_start;
   }
   WEIR_TRY(replay_metadata());
+  {
+    const MutexLock lock(state_mutex_);
+    for (const auto& [name, image] : image_.topics()) {
+      topics_at_start_.insert(image.id);
+    }
+  }
   const PartitionOffsets at = metadata_->offsets();
   if (!options_.read_only && at.log_end == at.log_start) {
     return write_first_metadata();
@@ -266,7 +244,7 @@ Status LogDirectory::open_metadata() {
   return {};
 }
 
-// As Kafka's first start: the leader, then the level of the records (30 is 4.3-IV0).
+// As Kafka's first start: the leader, then the levels of features and this node.
 Status LogDirectory::write_first_metadata() {
   WireWriter key;
   key.integer(std::int16_t{0});
@@ -284,9 +262,12 @@ Status LogDirectory::write_first_metadata() {
                ->append(build_control_batch(key.bytes(), value.bytes(), options_.clock->now(), {}),
                         AppendOrigin::kCoordinator)
                .status());
-  constexpr std::int16_t kMetadataLevel = 30;
   const MutexLock lock(change_mutex_);
-  return append_metadata({FeatureLevelMetadataRecord{"metadata.version", kMetadataLevel}});
+  RegisterBrokerMetadataRecord node;
+  node.broker_id = kNodeId;
+  node.incarnation_id = rng_.uuid();
+  node.directory = directory_id_;
+  return append_metadata(first_metadata_records(node, metadata_->offsets().log_end));
 }
 
 // Finishes deletions that a crash cut short, and names what is not ours, once.
@@ -314,12 +295,18 @@ Result<bool> LogDirectory::sweep_folder(const std::string& folder) {
     WEIR_TRY(remove_tree(files_, join_path(layout_.log, folder)));
     return true;
   }
-  const std::optional<TopicPartition> name = parse_folder(folder);
+  const std::optional<TopicPartition> name = parse_partition_folder(folder);
   if (!name) {
     return is_known_file(folder);
   }
   if (name->topic == kMetadataTopic) {
     return true;
+  }
+  if (clean_) {  // no deletion was cut short: its name is enough
+    const MutexLock lock(state_mutex_);
+    if (image_.find(name->topic) != nullptr) {
+      return true;
+    }
   }
   Result<Uuid> id = topic_id_of_folder(files_, join_path(layout_.log, folder));
   bool removed = false;
@@ -354,6 +341,12 @@ void LogDirectory::report_recovery(const Partition& partition) const {
   }
 }
 
+// After an unclean start. A `memory` log that is empty may have had records that were read.
+bool LogDirectory::must_raise_epoch(const Partition& partition) const {
+  return partition.offsets().log_end > Offset(0) ||
+         partition.settings().durability == DurabilityMode::kMemory;
+}
+
 void LogDirectory::recover_all() {
   std::vector<Partition::OpenOptions> todo;
   {
@@ -372,9 +365,7 @@ void LogDirectory::recover_all() {
     }
   }
   const MonotonicTime began = options_.clock->monotonic();
-  const Partition::Environment environment{files_, *options_.clock, durability_.get(),
-                                           options_.tail_cache_bytes};
-  std::vector<RecoveredPartition> recovered = recover_partitions(environment, std::move(todo));
+  std::vector<RecoveredPartition> recovered = recover_partitions(environment(), std::move(todo));
   std::uint64_t scanned = 0;
   std::uint64_t cut = 0;
   std::uint64_t replayed = 0;
@@ -385,7 +376,7 @@ void LogDirectory::recover_all() {
     opened.slot = one.slot;
     if (one.partition.ok()) {
       opened.partition = std::move(one.partition).value();
-      opened.raise_epoch = opened.partition->offsets().log_end > Offset(0);
+      opened.raise_epoch = must_raise_epoch(*opened.partition);
       Watermarks::activate(one.slot);
       report_recovery(*opened.partition);
       scanned += opened.partition->recovery().scanned_bytes;

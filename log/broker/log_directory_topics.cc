@@ -1,5 +1,6 @@
 // Topics of a directory: create, list, describe, grow, delete.
 #include "log/broker/log_directory.h"
+#include "log/metadata/config_records.h"
 #include "log/partition/topic_settings.h"
 
 #include <weir/runtime/logger.h>
@@ -21,6 +22,18 @@ TopicDescription describe(const TopicImage& topic) {
   description.internal = is_internal_topic(topic.name);
   description.config = topic.config;
   return description;
+}
+
+// The settings go first: a Kafka broker that reads all of the metadata at its start keeps those of
+// a removed topic, and a later topic of that name would get them there.
+std::vector<MetadataRecord> removal_records(const TopicImage& topic) {
+  std::vector<MetadataRecord> records;
+  for (const auto& [key, value] : topic.config) {
+    const auto settings = config_records(topic.name, topic.config, key, std::nullopt);
+    records.insert(records.end(), settings.begin(), settings.end());
+  }
+  records.emplace_back(RemoveTopicMetadataRecord{topic.id});
+  return records;
 }
 
 // Metric names cannot tell '.' from '_' (Kafka's Topic.hasCollision).
@@ -50,6 +63,11 @@ Status LogDirectory::check_name_is_free(const std::string& name) const {
   return {};
 }
 
+bool LogDirectory::was_deleted(const std::string& name) const {
+  const MutexLock lock(state_mutex_);
+  return image_.removed_id(name).has_value();
+}
+
 Result<TopicDescription> LogDirectory::create_topic(const TopicSpec& spec) {
   WEIR_TRY(check_writable(fmt::format("create topic {}", spec.name)));
   WEIR_TRY(validate_topic_name(spec.name));
@@ -66,12 +84,17 @@ Result<TopicDescription> LogDirectory::create_topic(const TopicSpec& spec) {
                  fmt::format("cannot create topic {}: {} is closed", spec.name, layout_.root));
   }
   WEIR_TRY(check_name_is_free(spec.name));
+  if (was_deleted(spec.name)) {
+    // The checkpoint files know topics by name: the former one's positions must not be taken for
+    // the new one's after a crash.
+    WEIR_TRY(write_checkpoints());
+  }
   const Uuid id = rng_.uuid();
   // One batch, as Kafka's controller writes it: topic, settings, partitions.
   std::vector<MetadataRecord> records{TopicMetadataRecord{spec.name, id}};
   for (const auto& [key, value] : spec.config) {
-    records.emplace_back(
-        ConfigMetadataRecord{ConfigMetadataRecord::kTopicResource, spec.name, key, value});
+    const auto settings = config_records(spec.name, {}, key, value);
+    records.insert(records.end(), settings.begin(), settings.end());
   }
   for (std::int32_t i = 0; i < spec.partitions; ++i) {
     records.emplace_back(
@@ -137,14 +160,16 @@ Status LogDirectory::delete_topic(const std::string& name) {
       return Error(Errc::kClosed,
                    fmt::format("cannot delete topic {}: {} is closed", name, layout_.root));
     }
+    std::vector<MetadataRecord> records;
     {
       const MutexLock lock(state_mutex_);
       const TopicImage* now = image_.find(name);
       if (now == nullptr || now->id != topic.id) {
         return Error(Errc::kUnknownTopic, fmt::format("topic {} was deleted meanwhile", name));
       }
+      records = removal_records(*now);
     }
-    WEIR_TRY(append_metadata({RemoveTopicMetadataRecord{topic.id}}));
+    WEIR_TRY(append_metadata(records));
     const MutexLock lock(state_mutex_);
     for (std::int32_t i = 0; i < topic.partitions; ++i) {
       if (auto opened = opened_.extract({name, PartitionId(i)}); !opened.empty()) {

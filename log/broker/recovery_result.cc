@@ -10,6 +10,7 @@ PartitionRecovery recovery_of(const TopicPartition& name, const RecoveryReport& 
   recovery.name = name;
   recovery.scanned_bytes = report.scanned_bytes;
   recovery.cut_bytes = report.truncated_bytes;
+  recovery.replayed_bytes = report.replayed_bytes;
   recovery.cut_from = report.truncated_from;
   recovery.segments_removed = report.segments_removed;
   recovery.indexes_rebuilt = report.indexes_rebuilt;

@@ -1,6 +1,6 @@
 #include "log/client/embedded_source.h"
 
-#include "log/record/batch_decoder.h"
+#include "log/client/record_block.h"
 
 #include <fmt/core.h>
 
@@ -126,28 +126,6 @@ void EmbeddedSource::resolve_all(std::vector<RecordBlock>& blocks) {
   }
 }
 
-Result<RecordBlock> EmbeddedSource::decode(const Assigned& assigned, FetchedBatch& batch) const {
-  RecordBlock block;
-  block.topic_id = assigned.log->options().topic_id;
-  block.leader_epoch = batch.header.leader_epoch;
-  block.next_offset = batch.header.next_offset();
-  if (batch.header.is_control()) {
-    return block;
-  }
-  SharedBytes decompressed;
-  WEIR_TRY(
-      decode_records(batch.header, batch.bytes.bytes, DecodeLimits{}, block.records, decompressed));
-  if (batch.header.base_offset < assigned.position) {
-    const auto first =
-        std::find_if(block.records.begin(), block.records.end(),
-                     [&](const RecordView& record) { return record.offset >= assigned.position; });
-    block.records.erase(block.records.begin(), first);
-  }
-  block.owner = std::make_shared<const SharedBytes>(decompressed ? std::move(decompressed)
-                                                                 : std::move(batch.bytes.owner));
-  return block;
-}
-
 Status EmbeddedSource::read(std::uint32_t index, std::size_t bytes_max,
                             std::vector<RecordBlock>& blocks, std::size_t* bytes) {
   Assigned& assigned = assigned_[index];
@@ -161,12 +139,13 @@ Status EmbeddedSource::read(std::uint32_t index, std::size_t bytes_max,
             "{} offset {}", assigned.name.to_string(), batch.header.base_offset.value()));
       }
     }
-    Result<RecordBlock> decoded = decode(assigned, batch);
+    Result<RecordBlock> decoded = decode_block(batch, assigned.position);
     if (!decoded.ok()) {
       return std::move(decoded).error().with_context(assigned.name.to_string());
     }
     RecordBlock& block = *decoded;
     block.assignment = index;
+    block.topic_id = assigned.log->options().topic_id;
     block.high_watermark = fetched.high_watermark;
     block.last_stable_offset = fetched.last_stable_offset;
     assigned.position = block.next_offset;

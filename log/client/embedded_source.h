@@ -42,7 +42,6 @@ class EmbeddedSource : public RecordSource {
   Status collect(std::vector<RecordBlock>& blocks);
   Status read(std::uint32_t index, std::size_t bytes_max, std::vector<RecordBlock>& blocks,
               std::size_t* bytes);
-  Result<RecordBlock> decode(const Assigned& assigned, FetchedBatch& batch) const;
   void fail(std::uint32_t index, Error error, std::vector<RecordBlock>& blocks);
 
   LogDirectory& directory_;

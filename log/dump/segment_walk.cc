@@ -98,7 +98,8 @@ DamagedRange undecodable(const WalkedBatch& batch, const std::string& reason) {
           .is_zero = false,
           .is_old_format = false,
           .header = std::nullopt,
-          .is_crc_right = true};
+          .is_crc_right = true,
+          .is_message_set = false};
 }
 
 SegmentWalk::SegmentWalk(File& file, std::uint64_t size, Offset base, Offset offset_end,
@@ -256,7 +257,8 @@ Status SegmentWalk::pass_over(Fault fault) {
                           .is_zero = false,
                           .is_old_format = false,
                           .header = std::nullopt,
-                          .is_crc_right = fault.is_crc_right};
+                          .is_crc_right = fault.is_crc_right,
+                          .is_message_set = false};
     if (fault.header && position + fault.header->size_bytes() == end) {
       range_->header = fault.header;
     }
@@ -319,6 +321,7 @@ Result<bool> SegmentWalk::pass_over_message_sets() {
     return false;
   }
   range_ = DamagedRange{};
+  range_->is_message_set = true;
   range_->position = start;
   range_->end_position = position;
   range_->first_offset = first;

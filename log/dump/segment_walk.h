@@ -28,6 +28,7 @@ struct DamagedRange {
   // Of the batch that starts here, if it fills the range; and whether its CRC is right.
   std::optional<BatchHeader> header;
   bool is_crc_right = false;
+  bool is_message_set = false;  // of magic 0 or 1, whole
 };
 
 // A whole batch whose records cannot be decoded.

@@ -37,8 +37,17 @@ Result<WalFiles::Slot> WalFiles::open_slot(const std::string& path) {
 Status WalFiles::adopt(const WalContents& contents) {
   generation_ = contents.generation;
   wal_id_ = contents.wal_id;
+  // A process that was killed may have left files whose names or sizes are not durable, and a frame
+  // that was read without being so.
+  if (!contents.files.empty() || !contents.spare.empty()) {
+    WEIR_TRY(files_.sync_directory(folder_));
+  }
   for (const WalFile& spare : contents.spare) {
     WEIR_TRY_ASSIGN(Slot slot, open_slot(spare.path));
+    WEIR_TRY(slot.file->sync());
+    if (spare.header.generation == generation_ && generation_ > 0) {
+      WEIR_TRY(forget(slot));
+    }
     free_.push_back(std::move(slot));
   }
   for (const WalFile& file : contents.files) {
@@ -54,6 +63,7 @@ Status WalFiles::adopt(const WalContents& contents) {
     active_ = std::make_unique<Slot>(std::move(full_.back()));
     full_.pop_back();
     position_ = contents.end_position;
+    WEIR_TRY(active_->file->sync());
   }
   return Status();
 }
@@ -174,9 +184,18 @@ Result<WalFiles::Place> WalFiles::place(std::size_t bytes, const WalFileHeader& 
   return Place{active_->file, position_};
 }
 
+// Oldest first: when only a later one of several free files is used again or removed, a reader must
+// not take its frames for lost.
+Status WalFiles::forget(const Slot& slot) {
+  WalBuffer block;
+  std::memset(block.reserve(kWalBlockBytes), 0, kWalBlockBytes);
+  return slot.file->write_at(0, {block.data(), kWalBlockBytes});
+}
+
 Status WalFiles::trim(std::uint64_t sequence) {
   trim_sequence_ = std::max(trim_sequence_, sequence);
   while (!full_.empty() && full_.front().end_sequence <= trim_sequence_) {
+    WEIR_TRY(forget(full_.front()));
     free_.push_back(std::move(full_.front()));
     full_.pop_front();
   }

@@ -52,6 +52,7 @@ class WalFiles {
   Result<std::unique_ptr<Slot>> make_slot();
   Status begin_file(std::unique_ptr<Slot> slot, WalFileHeader header);
   Result<std::unique_ptr<Slot>> take_free(std::size_t bytes);
+  Status forget(const Slot& slot);
 
   FileSystem& files_;
   const std::string folder_;

@@ -121,6 +121,8 @@ class WriteAheadLog::Core : public std::enable_shared_from_this<Core> {
   std::atomic<bool> trouble_{false};              // stalled or failed
   std::optional<Error> failure_ WEIR_GUARDED_BY(mutex_);
   std::unordered_set<std::shared_ptr<DurableLog>> unflushed_ WEIR_GUARDED_BY(mutex_);
+  // Of the frame that is taken: a checkpoint may have flushed them, yet they wait for its write.
+  std::vector<std::shared_ptr<DurableLog>> writing_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t sequence_ WEIR_GUARDED_BY(mutex_) = 0;  // of the next frame
   std::uint64_t trim_ WEIR_GUARDED_BY(mutex_) = 0;
   std::uint64_t bytes_since_checkpoint_ WEIR_GUARDED_BY(mutex_) = 0;
@@ -326,6 +328,7 @@ bool WriteAheadLog::Core::take_frame() {
       }
       if (frame_.empty() || frame_.back().entry.log != front.entry.log) {
         unflushed_.insert(front.entry.log);
+        writing_.push_back(front.entry.log);
       }
       payload += bytes;
       frame_.push_back(std::move(front));
@@ -426,6 +429,9 @@ void WriteAheadLog::Core::finish_write(const Status& status) {
   {
     const MutexLock lock(mutex_);
     ++sequence_;
+    if (!split_) {
+      writing_.clear();
+    }
     if (!failure_) {
       settled_ += frame_.size();
       waiting_bytes_ -= bytes;
@@ -476,6 +482,7 @@ void WriteAheadLog::Core::lose(const Error& error) {
       logs.push_back(queued.entry.log);
     }
     logs.insert(logs.end(), unflushed_.begin(), unflushed_.end());
+    logs.insert(logs.end(), writing_.begin(), writing_.end());
     unflushed_.clear();
     queue_.clear();
     waiting_bytes_ = 0;
@@ -545,9 +552,13 @@ Status WriteAheadLog::Core::checkpoint() {
     checkpoint_asked_ = false;
   }
   // What is in frames below `mark` was in its log's file before: it is flushed now.
-  Status done = flush(logs);
-  if (done.ok() && host_.write_recovery_points) {
-    done = host_.write_recovery_points();
+  const auto attempt = [&] {
+    Status status = flush(logs);
+    return status.ok() && host_.write_recovery_points ? host_.write_recovery_points() : status;
+  };
+  Status done = attempt();
+  if (!done.ok() && done.error().code() == Errc::kNoSpace && host_.make_room && host_.make_room()) {
+    done = attempt();
   }
   if (!done.ok()) {
     {

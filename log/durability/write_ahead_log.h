@@ -31,6 +31,9 @@ struct WalHost {
   std::function<Status()> write_recovery_points;
   // A checkpoint is due; runs it soon, elsewhere. Null: it is run when no file is free.
   std::function<void()> checkpoint_due;
+  // The disk is full: gives something up, so that a checkpoint may succeed now. False when there is
+  // nothing to give.
+  std::function<bool()> make_room;
   std::string log_folder;  // what FlushMode::kByDisk syncs
 };
 

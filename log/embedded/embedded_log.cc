@@ -94,6 +94,8 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
   directory.wal.total_bytes_max = options.wal_bytes_max;
   directory.wal.checkpoint_bytes = options.wal_bytes_max / 4;
   directory.scrub = {options.scrub_bytes_per_second, options.scrub_interval_ms};
+  directory.open_files_max = options.open_files_max;
+  directory.disk_reserve_bytes = options.disk_reserve_bytes;
   if (options.background) {
     directory.checkpoint_due = [state = state.get()] { state->checkpoint_soon(); };
   }

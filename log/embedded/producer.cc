@@ -571,9 +571,9 @@ void Producer::Impl::run() {
     Finished finished;
     MonotonicTime next{};
     bool stop = false;
-    const MonotonicTime now = system_clock().monotonic();
     {
       const MutexLock lock(mutex_);
+      const MonotonicTime now = system_clock().monotonic();  // not before a close() that is seen
       if (closing_ && now >= close_end_) {
         give_up();
       }

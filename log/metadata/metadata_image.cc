@@ -1,5 +1,7 @@
 #include "log/metadata/metadata_image.h"
 
+#include "log/metadata/config_records.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,6 +12,11 @@ namespace weir::log {
 
 Status MetadataImage::apply(const MetadataRecord& record) {
   return std::visit([this](const auto& kind) { return take(kind); }, record);
+}
+
+Status MetadataImage::take(const RegisterBrokerMetadataRecord& broker) {
+  broker_epochs_[broker.broker_id] = broker.broker_epoch;
+  return {};
 }
 
 Status MetadataImage::take(const TopicMetadataRecord& topic) {
@@ -31,10 +38,11 @@ Status MetadataImage::take(const ConfigMetadataRecord& config) {
   const auto found = topics_.find(config.resource_name);
   TopicConfig& target =
       found != topics_.end() ? found->second.config : early_configs_[config.resource_name];
+  const std::string& setting = setting_of_config(config.name);
   if (config.value) {
-    target[config.name] = *config.value;
+    target[setting] = *config.value;
   } else {
-    target.erase(config.name);
+    target.erase(setting);
   }
   return {};
 }
@@ -87,6 +95,11 @@ Status MetadataImage::take(const PartitionChangeMetadataRecord& change) {
     epochs[slot] = epochs[slot].next();
   }
   return {};
+}
+
+std::int64_t MetadataImage::broker_epoch(std::int32_t broker) const {
+  const auto found = broker_epochs_.find(broker);
+  return found == broker_epochs_.end() ? -1 : found->second;
 }
 
 const TopicImage* MetadataImage::find(const std::string& name) const {

@@ -29,12 +29,15 @@ class MetadataImage {
   const TopicImage* find(const std::string& name) const;
   const TopicImage* find(const Uuid& id) const;
   const std::map<std::string, TopicImage>& topics() const { return topics_; }
+  // Of its last registration; -1 when there is none.
+  std::int64_t broker_epoch(std::int32_t broker) const;
   // Whether a topic with this id existed and was removed: its folders are garbage.
   bool was_removed(const Uuid& id) const { return removed_.contains(id); }
   // The id of a removed topic of this name, when there is no topic of it now.
   std::optional<Uuid> removed_id(const std::string& name) const;
 
  private:
+  Status take(const RegisterBrokerMetadataRecord& broker);
   Status take(const TopicMetadataRecord& topic);
   Status take(const PartitionMetadataRecord& partition);
   Status take(const ConfigMetadataRecord& config);
@@ -49,6 +52,7 @@ class MetadataImage {
   std::unordered_map<Uuid, std::string> names_;
   std::map<std::string, TopicConfig> early_configs_;  // settings that came before their topic
   std::map<Uuid, std::string> removed_;
+  std::map<std::int32_t, std::int64_t> broker_epochs_;
 };
 
 }  // namespace weir::log

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::uint32_t kFrameVersion = 1;
 enum Type : std::uint32_t {
+  kRegisterBroker = 0,
   kTopic = 2,
   kPartition = 3,
   kConfig = 4,
@@ -28,6 +29,28 @@ constexpr std::uint32_t kNoTaggedFields = 0;
 struct Encoder {
   WireWriter out;
 
+  void operator()(const RegisterBrokerMetadataRecord& record) {
+    begin(out, kRegisterBroker, 4);
+    out.integer(record.broker_id);
+    out.integer(std::int8_t{0});  // isMigratingZkBroker
+    out.uuid(record.incarnation_id);
+    out.integer(record.broker_epoch);
+    out.uvarint(1);  // endPoints, features: empty
+    out.uvarint(1);
+    out.uvarint(0);  // rack: null
+    out.integer(static_cast<std::int8_t>(record.fenced));
+    out.integer(std::int8_t{0});  // inControlledShutdown
+    if (record.directory.is_zero()) {
+      out.uvarint(kNoTaggedFields);
+      return;
+    }
+    constexpr std::uint32_t kOneId = 2;
+    out.uvarint(1);
+    out.uvarint(0);  // tag of logDirs
+    out.uvarint(1 + record.directory.bytes.size());
+    out.uvarint(kOneId);
+    out.uuid(record.directory);
+  }
   void operator()(const TopicMetadataRecord& record) {
     begin(out, kTopic, 0);
     out.compact_string(record.name);
@@ -93,6 +116,40 @@ void skip_compact_array(WireReader& in, std::size_t element_bytes) {
   }
 }
 
+RegisterBrokerMetadataRecord read_register_broker(WireReader& in, std::uint32_t version) {
+  RegisterBrokerMetadataRecord record;
+  record.broker_id = in.integer<std::int32_t>();
+  if (version >= 2) {
+    in.integer<std::int8_t>();  // isMigratingZkBroker
+  }
+  record.incarnation_id = in.uuid();
+  record.broker_epoch = in.integer<std::int64_t>();
+  for (std::uint32_t left = in.uvarint(); left > 1 && in.ok(); --left) {  // endPoints
+    in.compact_string();
+    in.compact_string();
+    in.integer<std::uint16_t>();
+    in.integer<std::int16_t>();
+    in.skip_tagged_fields();
+  }
+  for (std::uint32_t left = in.uvarint(); left > 1 && in.ok(); --left) {  // features
+    in.compact_string();
+    in.integer<std::int16_t>();
+    in.integer<std::int16_t>();
+    in.skip_tagged_fields();
+  }
+  in.compact_nullable_string();  // rack
+  record.fenced = in.integer<std::int8_t>() != 0;
+  if (version >= 1) {
+    in.integer<std::int8_t>();  // inControlledShutdown
+  }
+  in.tagged_fields([&record](std::uint32_t tag, WireReader& field) {
+    if (tag == 0 && field.uvarint() > 1) {
+      record.directory = field.uuid();
+    }
+  });
+  return record;
+}
+
 PartitionMetadataRecord read_partition(WireReader& in, std::uint32_t version) {
   PartitionMetadataRecord record;
   record.partition_id = PartitionId(in.integer<std::int32_t>());
@@ -134,6 +191,8 @@ PartitionChangeMetadataRecord read_partition_change(WireReader& in) {
 
 MetadataRecord read_body(WireReader& in, std::uint32_t type, std::uint32_t version) {
   switch (type) {
+    case kRegisterBroker:
+      return read_register_broker(in, version);
     case kTopic: {
       TopicMetadataRecord record;
       record.name = in.compact_string();

@@ -17,6 +17,16 @@ namespace weir::log {
 // (docs/formats/metadata_log.md). Field names are Kafka's
 // (metadata/src/main/resources/common/metadata/*.json).
 
+// Type 0, written as version 4 without end points and features: nobody reaches this node over a
+// network. A broker that starts on a copy of the directory registers itself anew; by the epoch here
+// and in `.kafka_cleanshutdown` the controller knows that the last owner lost nothing.
+struct RegisterBrokerMetadataRecord {
+  std::int32_t broker_id = 0;
+  Uuid incarnation_id;
+  std::int64_t broker_epoch = -1;
+  bool fenced = true;
+  Uuid directory;  // the first of logDirs; zeros when there is none
+};
 struct TopicMetadataRecord {  // type 2
   std::string name;
   Uuid topic_id;
@@ -53,8 +63,8 @@ struct OtherMetadataRecord {  // understood by nobody here, kept in the log
 };
 
 using MetadataRecord =
-    std::variant<TopicMetadataRecord, PartitionMetadataRecord, ConfigMetadataRecord,
-                 PartitionChangeMetadataRecord, RemoveTopicMetadataRecord,
+    std::variant<RegisterBrokerMetadataRecord, TopicMetadataRecord, PartitionMetadataRecord,
+                 ConfigMetadataRecord, PartitionChangeMetadataRecord, RemoveTopicMetadataRecord,
                  FeatureLevelMetadataRecord, OtherMetadataRecord>;
 
 // The value of a record in the log. Requires: not an OtherMetadataRecord.

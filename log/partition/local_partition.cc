@@ -1,5 +1,6 @@
 #include "log/partition/local_partition.h"
 
+#include "log/partition/disk_reserve.h"
 #include "log/partition/partition_metadata.h"
 #include "log/partition/watermarks.h"
 #include "log/record/compression.h"
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::log {
 namespace {
@@ -28,7 +30,7 @@ Timestamp shifted(Timestamp now, std::int64_t delta) {
 Result<std::shared_ptr<Partition>> Partition::open(const Environment& environment,
                                                    OpenOptions options) {
   WEIR_ASSERT(options.read_only || environment.durability != nullptr);
-  WEIR_TRY_ASSIGN(LoadedLog log, load_partition(environment.files, options));
+  WEIR_TRY_ASSIGN(LoadedLog log, load_partition(environment, options));
   options.wal_tail.reset();
   auto partition =
       std::make_shared<LocalPartition>(environment, std::move(options), std::move(log));
@@ -46,8 +48,9 @@ LocalPartition::LocalPartition(const Environment& environment, OpenOptions optio
       active_(log.segments.empty() ? nullptr : log.segments.back()),
       folder_exists_(log.folder_exists),
       metadata_exists_(log.metadata_exists),
+      metadata_synced_(options_.clean),
       epochs_dirty_(log.epochs_changed),
-      unclean_(report_.scanned || report_.replayed_bytes > 0 || report_.truncated_bytes > 0 ||
+      unclean_(!options_.clean || log.epochs_changed || report_.truncated_bytes > 0 ||
                report_.indexes_rebuilt > 0),
       settings_(options_.settings),
       segments_(std::move(log.segments)),
@@ -59,14 +62,20 @@ LocalPartition::LocalPartition(const Environment& environment, OpenOptions optio
       high_watermark_(options_.read_only ? log.log_start : log.log_end),
       recovery_point_(options_.read_only ? high_watermark_ : log.recovery_point),
       tail_(environment.tail_cache_bytes),
-      // Names that an earlier life made and did not flush.
-      side_changes_(recovery_point_ < log_end_ ? 1 : 0),
+      // Names and side files that an earlier life made and perhaps did not flush.
+      side_changes_(options_.clean ? 0 : 1),
       watermark_(options_.watermark) {
   // A new leader's epoch starts at the log's end, with or without data (KAFKA-7415).
   if (!options_.read_only && leader_epoch_ > epochs_.latest()) {
     epochs_dirty_ |= epochs_.assign(leader_epoch_, log_end_);
   }
   const MutexLock lock(mutex_);
+  for (const std::shared_ptr<Segment>& segment : segments_) {
+    if (segment != active_ &&
+        (segment->next_offset() >= recovery_point_ || segment->indexes_rebuilt() > 0)) {
+      unsynced_indexes_.push_back(segment);
+    }
+  }
   publish_watermark();
 }
 
@@ -76,9 +85,15 @@ Result<Partition::Appended> LocalPartition::append(SharedBytes batch, AppendOrig
   Pending pending;
   WEIR_TRY(check_open());
   WEIR_TRY(environment_.durability->admit());
+  WEIR_TRY(check_disk());
   Result<Appended> appended = [&]() -> Result<Appended> {
     const MutexLock lock(append_mutex_);
-    return append_locked(std::move(batch), origin, pending);
+    Result<Appended> first = append_locked(batch, origin, pending);
+    const bool may_use_reserve = !first.ok() && first.error().code() == Errc::kNoSpace &&
+                                 options_.internal && environment_.reserve != nullptr;
+    return may_use_reserve && environment_.reserve->give_up()
+               ? append_locked(batch, origin, pending)
+               : std::move(first);
   }();
   if (!appended.ok()) {
     if (appended.error().code() == Errc::kIo) {
@@ -95,7 +110,31 @@ Result<Partition::Appended> LocalPartition::append(SharedBytes batch, AppendOrig
   return appended;
 }
 
-Result<Partition::Appended> LocalPartition::append_locked(SharedBytes batch, AppendOrigin origin,
+// While the reserve is given up, room that appears is not for users' appends.
+Status LocalPartition::check_disk() const {
+  if (options_.internal || environment_.reserve == nullptr || environment_.reserve->stands()) {
+    return Status();
+  }
+  return Error(Errc::kNoSpace,
+               fmt::format("disk full: append to {} refused while the log's reserve is used up; "
+                           "free space and try again",
+                           options_.name.to_string()));
+}
+
+void LocalPartition::count_tail() {
+  SegmentResources* const resources = environment_.resources.get();
+  if (resources == nullptr) {
+    return;
+  }
+  if (!resources->count_tail(tail_counted_, tail_.size_bytes())) {
+    const std::size_t before = tail_.size_bytes();
+    tail_.clear();
+    resources->count_tail(before, 0);
+  }
+  tail_counted_ = tail_.size_bytes();
+}
+
+Result<Partition::Appended> LocalPartition::append_locked(SharedBytes& batch, AppendOrigin origin,
                                                           Pending& pending) {
   WEIR_TRY(check_open());
   PartitionSettings settings;
@@ -119,13 +158,6 @@ Result<Partition::Appended> LocalPartition::append_locked(SharedBytes batch, App
   if (active_ == nullptr ||
       active_->must_roll(header, segment_settings(settings), environment_.clock.now())) {
     WEIR_TRY(roll(settings));
-  }
-  if (active_file_ == nullptr) {
-    Result<std::shared_ptr<File>> file = active_->file();
-    if (!file.ok()) {
-      return poison(file.error());
-    }
-    active_file_ = *std::move(file);
   }
   Status written = active_->append(batch.view(), header, segment_settings(settings));
   if (!written.ok()) {
@@ -253,6 +285,7 @@ void LocalPartition::publish(SharedBytes batch, const BatchHeader& header,
   const MutexLock lock(mutex_);
   log_end_ = header.next_offset();
   tail_.push(std::move(batch), header);
+  count_tail();
   if (memory) {
     high_watermark_ = log_end_;
     publish_watermark();
@@ -271,7 +304,7 @@ Status LocalPartition::prepare_folder() {
 }
 
 Status LocalPartition::write_metadata(bool durable) {
-  if (metadata_exists_ || options_.topic_id.is_zero()) {
+  if (options_.topic_id.is_zero() || (metadata_exists_ && (metadata_synced_ || !durable))) {
     return Status();
   }
   const std::string path = join_path(options_.path, kPartitionMetadataName);
@@ -279,6 +312,7 @@ Status LocalPartition::write_metadata(bool durable) {
   WEIR_TRY(durable ? replace_file(environment_.files, path, text)
                    : replace_file_unsynced(environment_.files, path, text));
   metadata_exists_ = true;
+  metadata_synced_ = durable;
   note_side_change();
   return Status();
 }
@@ -347,7 +381,8 @@ Status LocalPartition::roll(const PartitionSettings& settings) {
       }
     }
   }
-  auto next = std::make_shared<Segment>(environment_.files, options_.path, base, true);
+  auto next = std::make_shared<Segment>(environment_.files, options_.path, base, true,
+                                        environment_.resources);
   next->keep_checksums(options_.checksum_folder);
   Status made = next->create(segment_settings(settings), environment_.clock.now());
   if (made.ok() && !writes_ahead()) {
@@ -366,9 +401,11 @@ Status LocalPartition::roll(const PartitionSettings& settings) {
     environment_.durability->note_unflushed(shared_from_this());
   }
   note_side_change();
-  active_ = next;
-  active_file_.reset();
   const MutexLock lock(mutex_);
+  if (active_ != nullptr) {
+    unsynced_indexes_.push_back(active_);
+  }
+  active_ = next;
   segments_.push_back(std::move(next));
   return Status();
 }
@@ -407,7 +444,7 @@ std::size_t LocalPartition::unflushed_count() const {
   const MutexLock lock(mutex_);
   Offset end;
   return unflushed_segments(settings_.durability == DurabilityMode::kFsync, &end).size() +
-         (side_changes_ != side_flushed_ ? 2U : 0U);
+         2 * unsynced_indexes_.size() + (side_changes_ != side_flushed_ ? 2U : 0U);
 }
 
 // What a `memory` log still appends to is left to the operating system.
@@ -425,13 +462,17 @@ Result<DurableLog::Unflushed> LocalPartition::prepare_flush(FlushMode mode) {
 Result<DurableLog::Unflushed> LocalPartition::prepare(FlushMode mode, bool with_active) {
   Unflushed result;
   Segments segments;
+  Segments indexed;
   bool side = false;
   {
     const MutexLock lock(mutex_);
     if (durability_lost_) {
-      return result;
+      // Nobody may take it for flushed and forget what the write-ahead log has of it.
+      return failure_.value_or(
+          Error(Errc::kIo, fmt::format("{} has lost unknown bytes", options_.name.to_string())));
     }
     segments = unflushed_segments(with_active, &result.end);
+    indexed = unsynced_indexes_;
     side = side_changes_ != side_flushed_;
   }
   if (mode == FlushMode::kByFile) {
@@ -439,6 +480,7 @@ Result<DurableLog::Unflushed> LocalPartition::prepare(FlushMode mode, bool with_
       WEIR_TRY_ASSIGN(std::shared_ptr<File> file, segment->file());
       result.files.push_back(std::move(file));
     }
+    WEIR_TRY(add_index_files(indexed, result));
   }
   if (side && folder_exists_) {
     WEIR_TRY(write_metadata(mode == FlushMode::kByFile));
@@ -449,7 +491,25 @@ Result<DurableLog::Unflushed> LocalPartition::prepare(FlushMode mode, bool with_
   }
   const MutexLock lock(mutex_);
   side_prepared_ = side_changes_;
+  indexes_prepared_ = unsynced_indexes_.size();
   return result;
+}
+
+// A start after a crash trusts the index of a segment below the recovery point until a look-up
+// finds it out.
+Status LocalPartition::add_index_files(const Segments& segments, Unflushed& result) const {
+  for (const std::shared_ptr<Segment>& segment : segments) {
+    for (const std::string_view suffix : {kOffsetIndexSuffix, kTimeIndexSuffix}) {
+      Result<std::shared_ptr<File>> file =
+          environment_.files.open(segment->path(suffix), OpenMode::kReadWrite);
+      if (file.ok()) {
+        result.files.push_back(*std::move(file));
+      } else if (file.error().code() != Errc::kNotFound) {  // it went with its segment
+        return std::move(file).error();
+      }
+    }
+  }
+  return Status();
 }
 
 void LocalPartition::on_flushed(Offset end) {
@@ -492,6 +552,9 @@ void LocalPartition::mark_flushed(Offset end) {
   if (!durability_lost_) {
     recovery_point_ = std::max(recovery_point_, end);
     side_flushed_ = side_prepared_;
+    unsynced_indexes_.erase(unsynced_indexes_.begin(),
+                            unsynced_indexes_.begin() +
+                                static_cast<std::ptrdiff_t>(std::exchange(indexes_prepared_, 0)));
   }
 }
 
@@ -617,7 +680,7 @@ Status LocalPartition::set_settings(const PartitionSettings& settings) {
     if (settings.durability != this->settings().durability) {
       set = check_open();
       if (set.ok()) {
-        set = sync_all();
+        set = sync_all(FlushMode::kByFile);
       }
     }
     if (set.ok()) {
@@ -630,9 +693,13 @@ Status LocalPartition::set_settings(const PartitionSettings& settings) {
 }
 
 // Not by way of the flusher: a round of it may be under way and not be done.
-Status LocalPartition::sync_all() {
-  WEIR_TRY_ASSIGN(const Unflushed unflushed, prepare(FlushMode::kByFile, true));
-  Status synced;
+Status LocalPartition::sync_all(FlushMode mode) {
+  const Result<Unflushed> prepared = prepare(mode, true);
+  if (!prepared.ok() && prepared.error().code() == Errc::kNoSpace) {
+    return prepared.error();
+  }
+  Status synced = prepared.status();
+  const Unflushed unflushed = prepared.ok() ? *prepared : Unflushed();
   for (const std::shared_ptr<File>& file : unflushed.files) {
     if (synced.ok()) {
       synced = file->sync();
@@ -656,7 +723,26 @@ Status LocalPartition::sync_all() {
   return Status();
 }
 
-Status LocalPartition::close() {
+void LocalPartition::release_idle() {
+  std::shared_ptr<Segment> active;
+  {
+    const MutexLock lock(mutex_);
+    if (std::exchange(end_when_released_, log_end_) != log_end_ || closed_) {
+      return;
+    }
+    tail_.clear();
+    count_tail();
+    active = segments_.empty() ? nullptr : segments_.back();
+  }
+  if (active != nullptr) {
+    active->close_file();
+    if (environment_.resources != nullptr) {
+      environment_.resources->closed(*active);
+    }
+  }
+}
+
+Status LocalPartition::close(FlushMode mode) {
   Status closed;
   {
     const MutexLock appending(append_mutex_);
@@ -667,7 +753,7 @@ Status LocalPartition::close() {
       }
       closed_ = true;
     }
-    closed = options_.read_only ? Status() : close_files();
+    closed = options_.read_only ? Status() : close_files(mode);
     Segments segments;
     {
       const MutexLock lock(mutex_);
@@ -682,13 +768,12 @@ Status LocalPartition::close() {
     for (const std::shared_ptr<Segment>& segment : segments) {
       segment->release();
     }
-    active_file_.reset();
   }
   notify_waiters();
   return closed;
 }
 
-Status LocalPartition::close_files() {
+Status LocalPartition::close_files(FlushMode mode) {
   {
     const MutexLock lock(mutex_);
     if (failure_) {
@@ -698,27 +783,28 @@ Status LocalPartition::close_files() {
   if (!unclean_) {
     return Status();
   }
+  const bool durable = mode == FlushMode::kByFile;
   if (epochs_dirty_ && folder_exists_) {
-    if (Status written = write_epochs(true); !written.ok()) {
+    if (Status written = write_epochs(durable); !written.ok()) {
       WEIR_WARN("leader epochs not written partition={} error=\"{}\"", options_.name.to_string(),
                 written.error().message());
     }
   }
-  WEIR_TRY(sync_all());
+  WEIR_TRY(sync_all(mode));
   if (active_ == nullptr) {
     return Status();
   }
   WEIR_TRY(active_->trim());
-  if (Status synced = active_->sync(); !synced.ok()) {
+  if (Status synced = durable ? active_->sync() : Status(); !synced.ok()) {
     on_durability_lost(synced.error());
     return synced;
   }
   // Without index files the next start makes them from the log.
-  if (Status indexed = active_->write_indexes(true); !indexed.ok()) {
+  if (Status indexed = active_->write_indexes(durable); !indexed.ok()) {
     WEIR_WARN("index not written file={} error=\"{}\"", active_->path(kLogSuffix),
               indexed.error().message());
   }
-  return environment_.files.sync_directory(options_.path);
+  return durable ? environment_.files.sync_directory(options_.path) : Status();
 }
 
 void LocalPartition::abandon() {
@@ -728,7 +814,6 @@ void LocalPartition::abandon() {
     closed_ = true;
     durability_lost_ = true;  // a sync that is on its way proves nothing any more
     watermark_ = nullptr;
-    active_file_.reset();
   }
   notify_waiters();
 }

@@ -42,7 +42,9 @@ class LocalPartition final : public Partition {
   Offset recovery_point() const override;
   std::vector<SegmentDamage> damage() const override;
   std::vector<std::shared_ptr<Segment>> segments() const override;
-  Status close() override;
+  void release_idle() override;
+  using Partition::close;
+  Status close(FlushMode mode) override;
   void abandon() override;
 
   Identity identity() const override { return {options_.topic_id, options_.name.partition}; }
@@ -60,7 +62,7 @@ class LocalPartition final : public Partition {
     bool added = false;  // to what makes it durable
     bool moved = false;  // the high watermark
   };
-  Result<Appended> append_locked(SharedBytes batch, AppendOrigin origin, Pending& pending)
+  Result<Appended> append_locked(SharedBytes& batch, AppendOrigin origin, Pending& pending)
       WEIR_REQUIRES(append_mutex_);
   Status check_open() const WEIR_EXCLUDES(mutex_);
   // Validates `batch` and puts it into the form in which it is stored, save offset and epoch.
@@ -87,9 +89,14 @@ class LocalPartition final : public Partition {
   Result<Unflushed> prepare(FlushMode mode, bool with_active) WEIR_REQUIRES(append_mutex_);
   // Brings the side-cars up to `end`, below which everything is durable.
   Status write_checksums(Offset end) WEIR_EXCLUDES(mutex_);
-  // Makes durable whatever was appended so far, in its files.
-  Status sync_all() WEIR_REQUIRES(append_mutex_);
-  Status close_files() WEIR_REQUIRES(append_mutex_);
+  Status add_index_files(const Segments& segments, Unflushed& result) const;
+  // Makes durable whatever was appended so far, in its files (kByDisk: as soon as the caller has
+  // synced the disk).
+  Status sync_all(FlushMode mode) WEIR_REQUIRES(append_mutex_);
+  Status close_files(FlushMode mode) WEIR_REQUIRES(append_mutex_);
+  Status check_disk() const;
+  // The sum of all tail caches knows of the change of this one.
+  void count_tail() WEIR_REQUIRES(mutex_);
   void notify_waiters() WEIR_EXCLUDES(mutex_);
   void publish_watermark() WEIR_REQUIRES(mutex_);
   void mark_flushed(Offset end) WEIR_REQUIRES(mutex_);
@@ -119,9 +126,9 @@ class LocalPartition final : public Partition {
   Mutex checksum_mutex_;  // one writer of side-cars; behind append_mutex_, held during I/O
   mutable Mutex append_mutex_;
   std::shared_ptr<Segment> active_ WEIR_GUARDED_BY(append_mutex_);
-  std::shared_ptr<File> active_file_ WEIR_GUARDED_BY(append_mutex_);
   bool folder_exists_ WEIR_GUARDED_BY(append_mutex_);
   bool metadata_exists_ WEIR_GUARDED_BY(append_mutex_);
+  bool metadata_synced_ WEIR_GUARDED_BY(append_mutex_);
   bool epochs_dirty_ WEIR_GUARDED_BY(append_mutex_);
   // The files are not as a clean close leaves them.
   bool unclean_ WEIR_GUARDED_BY(append_mutex_);
@@ -136,11 +143,16 @@ class LocalPartition final : public Partition {
   Offset high_watermark_ WEIR_GUARDED_BY(mutex_);
   Offset recovery_point_ WEIR_GUARDED_BY(mutex_);
   TailCache tail_ WEIR_GUARDED_BY(mutex_);
+  std::size_t tail_counted_ WEIR_GUARDED_BY(mutex_) = 0;
+  Offset end_when_released_ WEIR_GUARDED_BY(mutex_);
   // Counts changes of names and side files: all, those that the running flush covers, those that
   // were flushed.
   std::uint64_t side_changes_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t side_prepared_ WEIR_GUARDED_BY(mutex_) = 0;
   std::uint64_t side_flushed_ WEIR_GUARDED_BY(mutex_) = 0;
+  // Sealed segments whose index files no flush has covered; the first of them by the running one.
+  Segments unsynced_indexes_ WEIR_GUARDED_BY(mutex_);
+  std::size_t indexes_prepared_ WEIR_GUARDED_BY(mutex_) = 0;
   std::optional<Error> failure_ WEIR_GUARDED_BY(mutex_);
   bool durability_lost_ WEIR_GUARDED_BY(mutex_) = false;
   bool closed_ WEIR_GUARDED_BY(mutex_) = false;

@@ -256,7 +256,8 @@ Result<LocalPartition::Segments> LocalPartition::list_segments(Offset high_water
     });
     const bool is_new = found == known.end();
     std::shared_ptr<Segment> segment =
-        is_new ? std::make_shared<Segment>(environment_.files, options_.path, bases[i], false)
+        is_new ? std::make_shared<Segment>(environment_.files, options_.path, bases[i], false,
+                                           environment_.resources)
                : *found;
     if (is_new && !last) {
       WEIR_TRY_ASSIGN(const FileInfo info, environment_.files.info(segment->path(kLogSuffix)));

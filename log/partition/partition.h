@@ -18,8 +18,10 @@
 
 namespace weir::log {
 
-class Segment;         // log/segment/segment.h
-struct WatermarkSlot;  // log/partition/watermarks.h
+class DiskReserve;       // log/partition/disk_reserve.h
+class Segment;           // log/segment/segment.h
+class SegmentResources;  // log/segment/segment_resources.h
+struct WatermarkSlot;    // log/partition/watermarks.h
 
 enum class DurabilityMode { kFsync, kMemory };  // weir.durability
 
@@ -108,6 +110,8 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
     const Clock& clock;
     Durability* durability = nullptr;  // null: read only
     std::size_t tail_cache_bytes = 4U << 20U;
+    std::shared_ptr<SegmentResources> resources = nullptr;  // null: no bounds beyond this partition
+    DiskReserve* reserve = nullptr;
   };
   struct OpenOptions {
     TopicPartition name;
@@ -127,6 +131,7 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
     std::string checksum_folder;
     // What an earlier scrub found.
     std::vector<SegmentDamage> damage;
+    bool internal = false;  // the log's own topic: on a full disk it may use the reserve
     // Published on every move of log start or high watermark (watermark->publish()); null: nowhere.
     WatermarkSlot* watermark = nullptr;
   };
@@ -197,8 +202,12 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
   virtual std::vector<SegmentDamage> damage() const = 0;
   // Rising; for the scrub and tools.
   virtual std::vector<std::shared_ptr<Segment>> segments() const = 0;
+  // Gives back descriptors and memory when nothing was appended since the last call.
+  virtual void release_idle() = 0;
   // Syncs everything, cuts preallocation, writes indexes. No appends afterwards. Idempotent.
-  virtual Status close() = 0;
+  // kByDisk: nothing is synced, the caller syncs the disk afterwards.
+  virtual Status close(FlushMode mode) = 0;
+  Status close() { return close(FlushMode::kByFile); }
   // Closes without a sync; for deletion. Open readers keep their data.
   virtual void abandon() = 0;
 };

@@ -30,8 +30,11 @@ struct Candidate {
 
 class Loader {
  public:
-  Loader(FileSystem& files, const Partition::OpenOptions& options)
-      : files_(files), options_(options), recovery_point_(options.recovery_point) {
+  Loader(const Partition::Environment& environment, const Partition::OpenOptions& options)
+      : files_(environment.files),
+        resources_(environment.resources),
+        options_(options),
+        recovery_point_(options.recovery_point) {
     // What is durable in its file needs no frame: below the first one everything is.
     if (replays() && !options.wal_tail->batches.empty()) {
       recovery_point_ =
@@ -122,8 +125,8 @@ class Loader {
 
   Status load_segments() {
     for (Candidate& candidate : candidates_) {
-      candidate.segment =
-          std::make_shared<Segment>(files_, options_.path, candidate.base, !options_.read_only);
+      candidate.segment = std::make_shared<Segment>(files_, options_.path, candidate.base,
+                                                    !options_.read_only, resources_);
       candidate.segment->keep_checksums(options_.checksum_folder);
       candidate.segment->set_damage(known_damage(candidate));
       if (recovering()) {
@@ -374,15 +377,17 @@ class Loader {
     const std::int64_t interval = options_.settings.index_interval_bytes;
     if (!last && (!candidate.scan || !candidate.result.stop_reason.empty())) {
       candidate.segment->adopt_sealed(candidate.file_bytes, candidate.next_base, interval);
-      const bool indexed = has(candidate, kOffsetIndexSuffix) && has(candidate, kTimeIndexSuffix);
+      // A segment that ends at the recovery point may have been flushed before it was sealed, and
+      // so before it had indexes.
+      const bool indexed = has(candidate, kOffsetIndexSuffix) && has(candidate, kTimeIndexSuffix) &&
+                           (!recovering() || candidate.next_base != recovery_point_);
       return options_.read_only || indexed ? Status() : candidate.segment->load_indexes();
     }
     if (last && !options_.read_only && candidate.result.valid_bytes < candidate.file_bytes) {
       WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, candidate.segment->file());
       WEIR_TRY(file->truncate(candidate.result.valid_bytes));
-      if (!recovering()) {
-        WEIR_TRY(file->sync());
-      }
+      // Else the next power cut brings back what was cut, behind what is written here since.
+      WEIR_TRY(file->sync());
     }
     if (last) {
       if (!options_.read_only && candidate.result.next_offset < recovery_point_) {
@@ -491,14 +496,15 @@ class Loader {
     for (const WalBatch& batch : options_.wal_tail->batches) {
       const BatchHeader& header = batch.header;
       known_end = std::max(known_end, header.next_offset());
-      const bool is_there = log_.segments.empty() ? header.next_offset() <= log_.log_end
-                                                  : header.base_offset < log_.log_end;
-      if (is_there) {
+      // The end of the files, which may lie below a log start inside a batch.
+      const bool empty = log_.segments.empty();
+      const Offset end = empty ? log_.log_end : log_.segments.back()->next_offset();
+      if (empty ? header.next_offset() <= end : header.base_offset < end) {
         continue;
       }
-      if (header.base_offset > log_.log_end) {
+      if (header.base_offset > end) {
         damaged(fmt::format("{}: offsets {} to {} were durable and are gone", options_.path,
-                            log_.log_end.value(), header.base_offset.value() - 1));
+                            end.value(), header.base_offset.value() - 1));
       }
       WEIR_TRY(append(batch));
     }
@@ -506,7 +512,19 @@ class Loader {
       // Appended and never acknowledged, or durable in its file alone.
       return sync_what_is_left();
     }
-    return Status();
+    // Acknowledged as durable before it became a memory log: no checkpoint will flush it before the
+    // write-ahead log forgets it.
+    return memory_log() && !options_.wal_tail->batches.empty() ? sync_segments() : Status();
+  }
+
+  Status sync_segments() {
+    for (const std::shared_ptr<Segment>& segment : log_.segments) {
+      if (segment->next_offset() > recovery_point_) {
+        WEIR_TRY(segment->sync());
+      }
+    }
+    WEIR_TRY(files_.sync_directory(options_.path));
+    return files_.sync_directory(parent_path(options_.path));
   }
 
   Status append(const WalBatch& batch) {
@@ -525,7 +543,8 @@ class Loader {
         full.seal(header.base_offset);
         full.release();
       }
-      auto next = std::make_shared<Segment>(files_, options_.path, header.base_offset, true);
+      auto next =
+          std::make_shared<Segment>(files_, options_.path, header.base_offset, true, resources_);
       next->keep_checksums(options_.checksum_folder);
       WEIR_TRY(next->create(settings, header.max_timestamp));
       log_.segments.push_back(std::move(next));
@@ -538,7 +557,7 @@ class Loader {
     if (log_.segments.size() == 1) {
       log_.log_start = std::max(options_.log_start, log_.segments.front()->base_offset());
     }
-    log_.log_end = header.next_offset();
+    log_.log_end = std::max(log_.log_end, header.next_offset());
     log_.report.replayed_bytes += batch.bytes.bytes.size();
     return Status();
   }
@@ -547,7 +566,8 @@ class Loader {
 
   Status load_epochs() {
     std::string text;
-    if (names_.contains(std::string(LeaderEpochCache::kFileName))) {
+    const bool exists = names_.contains(std::string(LeaderEpochCache::kFileName));
+    if (exists) {
       WEIR_TRY_ASSIGN(text, read_file(files_, path_of(LeaderEpochCache::kFileName)));
     }
     Result<LeaderEpochCache> parsed = LeaderEpochCache::parse(text);
@@ -566,7 +586,7 @@ class Loader {
     }
     log_.epochs.truncate_from_end(log_.log_end);
     log_.epochs.truncate_from_start(log_.log_start);
-    log_.epochs_changed = log_.epochs.encode() != text && !(log_.epochs.empty() && text.empty());
+    log_.epochs_changed = (exists || !log_.epochs.empty()) && log_.epochs.encode() != text;
     return Status();
   }
 
@@ -614,6 +634,7 @@ class Loader {
   }
 
   FileSystem& files_;
+  const std::shared_ptr<SegmentResources> resources_;
   const Partition::OpenOptions& options_;
   Offset recovery_point_;
   std::vector<Candidate> candidates_;
@@ -629,8 +650,9 @@ SegmentSettings segment_settings(const PartitionSettings& settings) {
           settings.durability == DurabilityMode::kFsync};
 }
 
-Result<LoadedLog> load_partition(FileSystem& files, const Partition::OpenOptions& options) {
-  return Loader(files, options).run();
+Result<LoadedLog> load_partition(const Partition::Environment& environment,
+                                 const Partition::OpenOptions& options) {
+  return Loader(environment, options).run();
 }
 
 }  // namespace weir::log

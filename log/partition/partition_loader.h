@@ -37,6 +37,7 @@ SegmentSettings segment_settings(const PartitionSettings& settings);
 //     and replace it from the first difference on; only what it does not have is synced.
 // Files that are no part of a log are left alone. Read-only: nothing is written or cut.
 // Errors: kIo, kNoSpace, kUnsupported (magic 0 and 1), kCorrupt (another topic's folder).
-Result<LoadedLog> load_partition(FileSystem& files, const Partition::OpenOptions& options);
+Result<LoadedLog> load_partition(const Partition::Environment& environment,
+                                 const Partition::OpenOptions& options);
 
 }  // namespace weir::log

@@ -5,6 +5,8 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <charconv>
+#include <map>
 
 namespace weir::log {
 namespace {
@@ -132,6 +134,13 @@ const std::array kProperties{
       .doc = "Keys must stay in their partitions: the topic does not grow unless it is forced."},
 };
 
+bool is_ratio(std::string_view text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end && value >= 0 && value <= 1;
+}
+
 }  // namespace
 
 std::span<const Property<TopicSettings>> topic_properties() {
@@ -152,6 +161,11 @@ Result<TopicSettings> parse_topic_settings(const std::string& topic, const Topic
                     (policy->second == "compact,delete" || policy->second == "delete,compact");
   if (both) {
     policy->second = "compact+delete";
+  }
+  if (const auto ratio = config.find("min.cleanable.dirty.ratio");
+      ratio != config.end() && !is_ratio(ratio->second)) {
+    problems.push_back(fmt::format(
+        "min.cleanable.dirty.ratio={} is not a number from 0 to 1, such as 0.5", ratio->second));
   }
   Result<TopicSettings> settings = parse_settings<TopicSettings>(
       fmt::format("topic {}", topic), kProperties, judged, {}, std::move(problems));
@@ -193,6 +207,28 @@ PartitionSettings partition_settings(const TopicSettings& settings) {
       settings.weir_durability == "memory" ? DurabilityMode::kMemory : DurabilityMode::kFsync;
   result.compression = stored_compression(settings);
   return result;
+}
+
+std::vector<TopicSetting> list_topic_settings(const TopicConfig& config) {
+  std::map<std::string, TopicSetting> all;
+  const TopicSettings defaults;
+  for (const Property<TopicSettings>& property : topic_properties()) {
+    const std::string key(property.name);
+    const std::string text = property_text(property, defaults);
+    all[key] = {key, text, text, SettingSource::kDefault, std::string(property.doc)};
+  }
+  for (const auto& [key, value] : config) {
+    TopicSetting& setting = all[key];
+    setting.name = key;
+    setting.value = value;
+    setting.source = SettingSource::kTopic;
+  }
+  std::vector<TopicSetting> listed;
+  listed.reserve(all.size());
+  for (auto& [key, setting] : all) {
+    listed.push_back(std::move(setting));
+  }
+  return listed;
 }
 
 Status validate_topic_name(const std::string& name) {

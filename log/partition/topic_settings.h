@@ -52,6 +52,9 @@ Result<TopicSettings> parse_topic_settings(const std::string& topic, const Topic
                                            std::vector<std::string> problems = {});
 
 PartitionSettings partition_settings(const TopicSettings& settings);
+// Every known setting by name with what is in force under `config`, and those of `config` that are
+// not known.
+std::vector<TopicSetting> list_topic_settings(const TopicConfig& config);
 
 // Legal names are 1 to 249 of [A-Za-z0-9._-], neither "." nor ".."
 // (org.apache.kafka.common.internals.Topic). Errors: kInvalidTopic.

@@ -17,6 +17,13 @@ constexpr std::uint64_t kReserveStepMax = 64U << 20U;
 
 }  // namespace
 
+Segment::~Segment() {
+  if (resources_ != nullptr) {
+    resources_->closed(*this);
+    resources_->return_unused(unused_bytes_);
+  }
+}
+
 std::string Segment::path(std::string_view suffix) const {
   return join_path(folder_, segment_file_name(base_, suffix));
 }
@@ -47,12 +54,17 @@ Status Segment::create(const SegmentSettings& settings, Timestamp now) {
   WEIR_TRY_ASSIGN(std::shared_ptr<File> file,
                   files_.open(path(kLogSuffix), OpenMode::kCreateTruncate));
   created_ = now;
-  const MutexLock lock(mutex_);
-  file_ = std::move(file);
-  indexes_ = std::make_unique<SegmentIndexes>(base_);
-  next_offset_ = base_;
-  checksums_trusted_ = base_;  // an earlier segment of this name may have left a side-car
-  index_interval_bytes_ = settings.index_interval_bytes;
+  {
+    const MutexLock lock(mutex_);
+    file_ = std::move(file);
+    indexes_ = std::make_unique<SegmentIndexes>(base_);
+    next_offset_ = base_;
+    checksums_trusted_ = base_;  // an earlier segment of this name may have left a side-car
+    index_interval_bytes_ = settings.index_interval_bytes;
+  }
+  if (resources_ != nullptr) {
+    resources_->opened(*this);
+  }
   return Status();
 }
 
@@ -82,9 +94,15 @@ Status Segment::reserve_for(std::uint64_t needed, std::int64_t segment_bytes) {
   const std::uint64_t wish =
       std::min(reserved_bytes_ + step, static_cast<std::uint64_t>(segment_bytes));
   WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, this->file());
-  if (wish > needed && file->reserve(wish).ok()) {
-    reserved_bytes_ = wish;
-    return Status();
+  set_unused(0);
+  const std::uint64_t unused = wish > needed ? wish - needed : 0;
+  if (unused > 0 && (resources_ == nullptr || resources_->take_unused(unused))) {
+    unused_bytes_ = unused;
+    if (file->reserve(wish).ok()) {
+      reserved_bytes_ = wish;
+      return Status();
+    }
+    set_unused(0);
   }
   // A disk that is nearly full has no room to spare, but perhaps for this batch.
   Status exact = file->reserve(needed);
@@ -93,6 +111,14 @@ Status Segment::reserve_for(std::uint64_t needed, std::int64_t segment_bytes) {
   }
   reserved_bytes_ = needed;
   return Status();
+}
+
+// Fewer than before.
+void Segment::set_unused(std::uint64_t bytes) {
+  if (resources_ != nullptr && bytes < unused_bytes_) {
+    resources_->return_unused(unused_bytes_ - bytes);
+  }
+  unused_bytes_ = std::min(unused_bytes_, bytes);
 }
 
 Status Segment::append(ByteView batch, const BatchHeader& header, const SegmentSettings& settings) {
@@ -120,6 +146,7 @@ Status Segment::append(ByteView batch, const BatchHeader& header, const SegmentS
     }
     return written;
   }
+  set_unused(reserved_bytes_ - std::min(reserved_bytes_, position + batch.size()));
   const MutexLock lock(mutex_);
   if (settings.collects_checksums && !checksum_folder_.empty()) {
     collect_checksum(header, batch, position);
@@ -136,6 +163,7 @@ Status Segment::trim() {
   const std::uint64_t size = size_bytes();
   WEIR_TRY(file->truncate(size));
   reserved_bytes_ = size;
+  set_unused(0);
   return Status();
 }
 
@@ -211,11 +239,22 @@ std::uint32_t Segment::indexes_rebuilt() const {
 }
 
 void Segment::release() {
-  const MutexLock lock(mutex_);
-  if (sealed_) {
+  {
+    const MutexLock lock(mutex_);
+    if (!sealed_) {
+      return;
+    }
     file_.reset();
     indexes_.reset();
   }
+  if (resources_ != nullptr) {
+    resources_->closed(*this);
+  }
+}
+
+void Segment::close_file() {
+  const MutexLock lock(mutex_);
+  file_.reset();
 }
 
 Result<std::shared_ptr<File>> Segment::file() {
@@ -227,11 +266,18 @@ Result<std::shared_ptr<File>> Segment::file() {
   }
   const OpenMode mode = writable_ ? OpenMode::kReadWrite : OpenMode::kRead;
   WEIR_TRY_ASSIGN(std::shared_ptr<File> opened, files_.open(path(kLogSuffix), mode));
-  const MutexLock lock(mutex_);
-  if (file_ == nullptr) {
-    file_ = std::move(opened);
+  {
+    const MutexLock lock(mutex_);
+    if (file_ == nullptr) {
+      file_ = opened;
+    } else {
+      opened = file_;
+    }
   }
-  return file_;
+  if (resources_ != nullptr) {
+    resources_->opened(*this);
+  }
+  return opened;
 }
 
 }  // namespace weir::log

@@ -3,6 +3,7 @@
 #include "log/record/batch_header.h"
 #include "log/segment/checksum_file.h"
 #include "log/segment/segment_indexes.h"
+#include "log/segment/segment_resources.h"
 #include "log/segment/segment_scan.h"
 
 #include <weir/runtime/file_system.h>
@@ -38,8 +39,16 @@ struct SegmentSettings {
 //            to 65,536 batches (2 MiB) between two flushes, of more none.
 class Segment {
  public:
-  Segment(FileSystem& files, std::string folder, Offset base, bool writable)
-      : files_(files), folder_(std::move(folder)), base_(base), writable_(writable) {}
+  Segment(FileSystem& files, std::string folder, Offset base, bool writable,
+          std::shared_ptr<SegmentResources> resources = nullptr)
+      : files_(files),
+        folder_(std::move(folder)),
+        base_(base),
+        writable_(writable),
+        resources_(std::move(resources)) {}
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
 
   Offset base_offset() const { return base_; }
   std::string path(std::string_view suffix) const;  // of ".log", ".index", ...
@@ -98,6 +107,8 @@ class Segment {
   Result<SegmentIndexes> indexes_copy();
   // Drops the descriptor and loaded indexes of a sealed segment until they are needed again.
   void release();
+  // Drops the descriptor until it is needed again.
+  void close_file();
   // Index files that were missing or wrong and made anew since construction.
   std::uint32_t indexes_rebuilt() const;
   // The side-car as far as it is to be trusted. Errors: kIo.
@@ -155,6 +166,7 @@ class Segment {
   std::pair<std::vector<BatchChecksum>, std::uint64_t> take_checksums(Offset end);
   Status append_checksums(const std::string& path, std::span<const BatchChecksum> batches,
                           std::uint64_t position);
+  void set_unused(std::uint64_t bytes);
   Error damaged(std::uint64_t position, Offset from, std::optional<Offset> readable,
                 std::string_view what) const;
 
@@ -162,6 +174,7 @@ class Segment {
   const std::string folder_;
   const Offset base_;
   const bool writable_;
+  const std::shared_ptr<SegmentResources> resources_;
 
   mutable Mutex mutex_;
   std::shared_ptr<File> file_ WEIR_GUARDED_BY(mutex_);
@@ -183,6 +196,7 @@ class Segment {
   std::optional<ChecksumEnd> side_car_;  // write_checksums()'s: where it ends, once known
   // The appender's alone.
   std::uint64_t reserved_bytes_ = 0;
+  std::uint64_t unused_bytes_ = 0;  // of them, as counted by resources_
   Timestamp created_ = kNoTimestamp;
 };
 

@@ -16,6 +16,11 @@ VerifyTotals& VerifyTotals::operator+=(const VerifyTotals& other) {
 }
 
 void Findings::add(VerifyFinding finding) {
+  if (undecided_from_ && finding.severity == VerifySeverity::kDamage &&
+      (!finding.first_offset || *finding.first_offset >= *undecided_from_)) {
+    finding.severity = VerifySeverity::kNote;
+    finding.what += "; not flushed when the log ended, a start takes it from the write-ahead log";
+  }
   const bool is_damage = finding.severity == VerifySeverity::kDamage;
   ++(is_damage ? damage_ : notes_);
   if (findings_.size() >= max_) {

@@ -3,6 +3,7 @@
 #include <weir/log/log_verify.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,7 +14,10 @@ namespace weir::log {
 // Threading: confined to its owner.
 class Findings {
  public:
-  explicit Findings(std::size_t max) : max_(max) {}
+  // `undecided_from`: a write-ahead log beside the files decides at the next start about offsets
+  // from there on and about files without offsets: what is wrong with them is a note.
+  explicit Findings(std::size_t max, std::optional<Offset> undecided_from = std::nullopt)
+      : max_(max), undecided_from_(undecided_from) {}
 
   void add(VerifyFinding finding);
   // Without a place in the file.
@@ -31,6 +35,7 @@ class Findings {
 
  private:
   std::size_t max_;
+  std::optional<Offset> undecided_from_;
   std::uint64_t damage_ = 0;
   std::uint64_t notes_ = 0;
   std::uint64_t left_out_damage_ = 0;

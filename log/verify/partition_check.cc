@@ -56,7 +56,9 @@ class Check {
       : files_(files),
         target_(target),
         options_(options),
-        findings_(options.findings_max),
+        findings_(options.findings_max, options.has_write_ahead_log && !options.clean
+                                            ? std::optional(options.recovery_point)
+                                            : std::nullopt),
         is_compacted_(options.compacted),
         epochs_(read_epochs(), options.clean, findings_) {}
 

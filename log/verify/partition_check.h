@@ -14,6 +14,8 @@ struct PartitionCheckOptions {
   bool clean = false;
   // Offsets below it were durable.
   Offset recovery_point;
+  // Not closed cleanly, and a write-ahead log beside it decides what stands from there on.
+  bool has_write_ahead_log = false;
   // Records below it were deleted, and may be gone from the files.
   Offset log_start;
   // cleanup.policy, where it is known: holes are normal. Else the batches tell: a hole inside a

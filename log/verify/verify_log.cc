@@ -1,5 +1,7 @@
 #include "log/dump/dump_target.h"
+#include "log/durability/wal_reader.h"
 #include "log/partition/checkpoint_file.h"
+#include "log/partition/partition_folder.h"
 #include "log/partition/partition_metadata.h"
 #include "log/verify/findings.h"
 #include "log/verify/partition_check.h"
@@ -9,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <utility>
@@ -23,32 +24,19 @@ constexpr std::string_view kHighWatermarks = "replication-offset-checkpoint";
 constexpr std::string_view kLogStarts = "log-start-offset-checkpoint";
 constexpr std::string_view kCleaned = "cleaner-offset-checkpoint";
 constexpr std::string_view kCleanShutdown = ".kafka_cleanshutdown";
+constexpr std::string_view kWalFolder = "wal";  // beside log/ in a data directory
 constexpr std::string_view kMetaProperties = "meta.properties";
 constexpr std::size_t kFindingsMax = 1000;
 
 // What a log directory says about its partitions.
 struct DirectoryFacts {
   bool clean = false;
+  bool has_write_ahead_log = false;
   OffsetCheckpoint recovery_points;
   OffsetCheckpoint high_watermarks;
   OffsetCheckpoint log_starts;
   OffsetCheckpoint cleaned;
 };
-
-// "orders-3"; nothing for what is no partition folder.
-std::optional<TopicPartition> parse_folder(std::string_view folder) {
-  const std::size_t dash = folder.rfind('-');
-  if (dash == std::string_view::npos || dash == 0 || dash + 1 == folder.size()) {
-    return std::nullopt;
-  }
-  std::int32_t partition = 0;
-  const char* const end = folder.data() + folder.size();
-  const auto [stop, error] = std::from_chars(folder.data() + dash + 1, end, partition);
-  if (error != std::errc() || stop != end || partition < 0) {
-    return std::nullopt;
-  }
-  return TopicPartition{std::string(folder.substr(0, dash)), PartitionId(partition)};
-}
 
 // Folders on their way: "orders-3.<id>-delete", -future, -stray.
 bool is_in_transition(std::string_view folder) {
@@ -75,7 +63,7 @@ class DirectoryCheck {
       if (entry.kind != FileKind::kDirectory) {
         continue;
       }
-      if (const std::optional<TopicPartition> name = parse_folder(entry.name)) {
+      if (const std::optional<TopicPartition> name = parse_partition_folder(entry.name)) {
         folders_.insert(*name);
         check_one(*name, join_path(path_, entry.name), own);
       } else if (is_in_transition(entry.name)) {
@@ -108,6 +96,9 @@ class DirectoryCheck {
   DirectoryFacts read_facts(Findings& own) {
     DirectoryFacts facts;
     facts.clean = path_exists(files_, join_path(path_, kCleanShutdown));
+    const Result<WalContents> wal =
+        read_wal_files(files_, join_path(parent_path(path_), kWalFolder));
+    facts.has_write_ahead_log = wal.ok() && !wal->files.empty();
     for (const auto& [name, offsets] :
          {std::pair(kRecoveryPoints, &facts.recovery_points),
           std::pair(kHighWatermarks, &facts.high_watermarks),
@@ -127,6 +118,7 @@ class DirectoryCheck {
     PartitionCheckOptions options;
     options.clean = facts_.clean;
     options.recovery_point = find_offset(facts_.recovery_points, name).value_or(Offset(0));
+    options.has_write_ahead_log = facts_.has_write_ahead_log;
     options.log_start = find_offset(facts_.log_starts, name).value_or(Offset(0));
     options.compacted = facts_.cleaned.contains(name);
     options.checksum_folder = checksum_folder(name, folder);
@@ -225,7 +217,7 @@ Result<bool> is_log_directory(FileSystem& files, const std::string& path) {
   }
   WEIR_TRY_ASSIGN(const std::vector<DirectoryEntry> entries, files.list(path));
   return std::any_of(entries.begin(), entries.end(), [](const DirectoryEntry& entry) {
-    return entry.kind == FileKind::kDirectory && parse_folder(entry.name);
+    return entry.kind == FileKind::kDirectory && parse_partition_folder(entry.name);
   });
 }
 
@@ -258,8 +250,8 @@ Result<VerifyTotals> verify_log(FileSystem& files, const std::string& given,
   if (path_exists(files, join_path(inner, kMetaProperties))) {
     return DirectoryCheck(files, inner, report).run();
   }
-  const std::optional<TopicPartition> name =
-      parse_folder(path.substr(path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1));
+  const std::optional<TopicPartition> name = parse_partition_folder(
+      path.substr(path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1));
   const std::string above = parent_path(path);
   if (name && path_exists(files, join_path(above, kMetaProperties))) {
     return DirectoryCheck(files, above, report).run_one(*name, path);

@@ -76,6 +76,8 @@ void MemoryDisk::power_cut() {
 void MemoryDisk::process_crash() {
   const MutexLock lock(mutex_);
   end_processes();
+  power_off_ = false;
+  cut_at_.reset();
   count_used_blocks();
 }
 

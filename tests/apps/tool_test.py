@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from support import GPL, Case, table
+from support import DATA, GPL, Case, table
 
 USAGE, NOT_FOUND = 2, 3
 
@@ -51,6 +51,12 @@ VERBS = [
         (("lines", "--offset", "-5"), ("-5", "from 0")), (("lines", "--time", "noon"), ("noon", "2026-03-01")),
         (("lines", "--offset", "0", "--latest"), ("--offset", "--latest")),
         (("lines", "--value-format", "roman"), ("roman",)), (("lines", "--max-messages", "few"), ("few",))]),
+    Verb("replay", good=("--from-dir", os.path.join(DATA, "log", "crash-small", "only-logs")), needs_data=False,
+         without=("--from-dir", "--help"), wrong=[
+             (("--from-dir", os.path.join(DATA, "texts")), ("texts", "orders-0")),
+             (("--from-dir", os.path.join(DATA, "log", "crash-small", "only-logs"), "--from-time", "noon"),
+              ("noon", "2026-03-01")),
+             (("--from-dir", os.path.join(DATA, "log", "whole-directory", "1-stopped")), ("orders", "--topic"))]),
     Verb("group", "list", wrong=[(("--nonsense",), ("--nonsense",))]),
     Verb("group", "describe", good=("readers",), without=("group", "--help"), wrong=[(("a", "b"), ("b",))]),
     Verb("group", "reset", good=("readers", "--topic", "lines", "--to-earliest", "--execute"), without=("group", "--help"),

@@ -1,5 +1,5 @@
+#include "tests/crash/killed_process.h"
 #include "tests/crash/pipeline/kill_switch.h"
-#include "tests/crash/pipeline_process.h"
 #include "tests/crash/support/ledger.h"
 #include "tests/runtime/observe/capture.h"
 
@@ -26,6 +26,8 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+
+constexpr const char* kProgram = "crash_pipeline";
 
 std::uint64_t seed_of_run() {
   const char* given = std::getenv("WEIR_TEST_SEED");
@@ -89,7 +91,7 @@ class Killing {
   std::vector<std::string> arguments();
   void take(std::string_view line, Run& run);
   // The process has ended, by SIGKILL or after a clean close.
-  void expect_end(PipelineProcess& process, const Run& run);
+  void expect_end(KilledProcess& process, const Run& run);
   void check(const Run& run);
   std::string last_diagnostics() const;
   std::uint64_t draw_nth(Point point);
@@ -145,6 +147,7 @@ std::uint64_t Killing::draw_nth(Point point) {
     case Point::kSstBuild:
       return rng_.below(30);
     case Point::kRoll:
+    case Point::kCheckpointFile:
     case Point::kOldRemoved:
       return rng_.below(3);
     case Point::kClose:
@@ -163,9 +166,9 @@ bool Killing::kill_at_point() {
                {std::string(point_name(point)), std::to_string(nth), std::to_string(moment)});
   SCOPED_TRACE(fmt::format("point {} nth {} moment {}", point_name(point), nth, moment));
   Run run;
-  PipelineProcess process(words, diagnostics_);
+  KilledProcess process(kProgram, words, diagnostics_);
   const auto pause = process.read(seconds(60), [&](std::string_view line) { take(line, run); });
-  EXPECT_EQ(pause, PipelineProcess::Pause::kEnded) << "the process hangs";
+  EXPECT_EQ(pause, KilledProcess::Pause::kEnded) << "the process hangs";
   expect_end(process, run);
   check(run);
   if (run.closed.has_value()) {
@@ -182,17 +185,17 @@ bool Killing::kill_at_point() {
 bool Killing::kill_by_time() {
   SCOPED_TRACE("by time");
   Run run;
-  PipelineProcess process(arguments(), diagnostics_);
+  KilledProcess process(kProgram, arguments(), diagnostics_);
   const auto line = [&](std::string_view text) { take(text, run); };
   const auto pause =
       process.read(seconds(60), line, [&] { return run.acknowledgements > 0 && run.commits > 0; });
-  EXPECT_EQ(pause, PipelineProcess::Pause::kStopped) << "the process commits nothing";
+  EXPECT_EQ(pause, KilledProcess::Pause::kStopped) << "the process commits nothing";
   if (rng_.chance(1, 3)) {
     read_beside();
   }
   process.read(milliseconds(rng_.below(150)), line);
   process.kill();
-  EXPECT_EQ(process.read(seconds(60), line), PipelineProcess::Pause::kEnded);
+  EXPECT_EQ(process.read(seconds(60), line), KilledProcess::Pause::kEnded);
   expect_end(process, run);
   check(run);
   ++by_time_;
@@ -213,17 +216,17 @@ void Killing::read_beside() {
 void Killing::kill_early() {
   SCOPED_TRACE("early");
   Run run;
-  PipelineProcess process(arguments(), diagnostics_);
+  KilledProcess process(kProgram, arguments(), diagnostics_);
   const auto line = [&](std::string_view text) { take(text, run); };
   process.read(milliseconds(rng_.below(250)), line);
   process.kill();
-  EXPECT_EQ(process.read(seconds(60), line), PipelineProcess::Pause::kEnded);
+  EXPECT_EQ(process.read(seconds(60), line), KilledProcess::Pause::kEnded);
   expect_end(process, run);
   check(run);  // the first one too: what it did before its first commit is done again
   ++early_;
 }
 
-void Killing::expect_end(PipelineProcess& process, const Run& run) {
+void Killing::expect_end(KilledProcess& process, const Run& run) {
   const int status = process.wait();
   if (run.closed.has_value()) {
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -278,9 +281,9 @@ void Killing::run(int kills) {
 
 void Killing::drain() {
   Run run;
-  PipelineProcess process({"drain", folder_ / "data"}, diagnostics_);
+  KilledProcess process(kProgram, {"drain", folder_ / "data"}, diagnostics_);
   const auto pause = process.read(seconds(120), [&](std::string_view line) { take(line, run); });
-  EXPECT_EQ(pause, PipelineProcess::Pause::kEnded) << "the drain hangs";
+  EXPECT_EQ(pause, KilledProcess::Pause::kEnded) << "the drain hangs";
   ASSERT_TRUE(run.closed.has_value()) << last_diagnostics();
   expect_end(process, run);
   testing::LogCapture capture;
@@ -314,8 +317,9 @@ TEST(CrashKill, LosesNothingAcknowledgedAndRepeatsOnlyWhatIsBehindTheLastCommit)
   SCOPED_TRACE(fmt::format("WEIR_TEST_SEED={}", seed));
   fmt::print("seed={}\n", seed);
   Killing killing(seed);
-  // Each point and as many by time: 22 pass each point once.
-  killing.run(full ? 220 : 22);
+  // Each point and as many by time.
+  constexpr int kEachOnce = 2 * static_cast<int>(kPoints);
+  killing.run(full ? 10 * kEachOnce : kEachOnce);
   killing.drain();
   killing.print();
   EXPECT_TRUE(killing.has_hit_every_point());

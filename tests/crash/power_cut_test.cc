@@ -79,6 +79,7 @@ class Machine {
     options.wal_file_bytes_min = 32U << 10U;
     options.wal_file_bytes_max = 64U << 10U;
     options.wal_bytes_max = 256U << 10U;
+    options.disk_reserve_bytes = 64U << 10U;
     options.offsets_partitions = 2;
     return options;
   }

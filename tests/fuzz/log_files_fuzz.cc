@@ -1,14 +1,22 @@
+#include "log/broker/kafka_files.h"
 #include "log/coordinator/offsets_codec.h"
+#include "log/dump/partition_files.h"
 #include "log/dump/record_decoder.h"
+#include "log/durability/wal_reader.h"
+#include "log/metadata/metadata_image.h"
 #include "log/metadata/metadata_records.h"
 #include "log/partition/checkpoint_file.h"
 #include "log/partition/leader_epoch_cache.h"
 #include "log/partition/partition_metadata.h"
+#include "log/partition/watermarks.h"
 #include "log/segment/offset_index.h"
 #include "log/segment/time_index.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <weir/runtime/assert.h>
+#include <weir/runtime/testing/memory_file_system.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -100,12 +108,96 @@ void fuzz_decoders(ByteView bytes) {
   }
 }
 
+// Records of one length behind each other: whatever they say, the image takes or refuses them.
+void fuzz_metadata_image(ByteView bytes) {
+  weir::log::MetadataImage image;
+  while (!bytes.empty()) {
+    const std::size_t size =
+        std::min<std::size_t>(static_cast<unsigned char>(bytes[0]), bytes.size() - 1);
+    const auto record = weir::log::decode_metadata_record(bytes.substr(1, size));
+    if (record.ok()) {
+      image.apply(record.value()).ignore("a contradiction is an answer");
+    }
+    bytes.remove_prefix(1 + size);
+  }
+  for (const auto& [name, topic] : image.topics()) {
+    WEIR_ASSERT(topic.name == name);
+    WEIR_ASSERT(image.find(name) == &topic);
+  }
+}
+
+void put(weir::FileSystem& files, ByteView bytes) {
+  const auto file = files.open("file", weir::OpenMode::kCreateTruncate);
+  WEIR_ASSERT(file.ok());
+  WEIR_ASSERT((*file)->write_at(0, bytes).ok());
+}
+
 void fuzz_offset_checkpoint(ByteView bytes) {
-  const auto offsets = weir::log::parse_offset_checkpoint(bytes, "checkpoint");
-  WEIR_ASSERT(!offsets.ok() || offsets.value().size() <= bytes.size());
+  weir::testing::MemoryFileSystem files;
+  put(files, bytes);
+  const auto offsets = weir::log::read_offset_checkpoint(files, "file");
+  if (offsets.ok()) {
+    WEIR_ASSERT(weir::log::write_offset_checkpoint(files, "file", *offsets).ok());
+    const auto second = weir::log::read_offset_checkpoint(files, "file");
+    WEIR_ASSERT(second.ok());
+    WEIR_ASSERT(*second == *offsets);
+  } else {
+    WEIR_ASSERT(offsets.error().code() == weir::Errc::kCorrupt);
+  }
+}
+
+void fuzz_meta_properties(ByteView bytes) {
+  const auto id = weir::log::parse_meta_properties(bytes, "file");
+  if (id.ok()) {
+    const std::string again = "version=1\ndirectory.id=" + id->to_string() + "\n";
+    WEIR_ASSERT(weir::log::parse_meta_properties(again, "file").value() == *id);
+  }
+}
+
+void fuzz_producer_snapshot(ByteView bytes) {
+  const auto producers = weir::log::parse_producer_snapshot(bytes);
+  WEIR_ASSERT(!producers.ok() || producers->size() <= bytes.size() / 46);
+}
+
+void fuzz_transaction_index(ByteView bytes) {
+  using weir::log::AbortedTransaction;
+  weir::testing::MemoryFileSystem files;
+  put(files, bytes);
+  const auto file = files.open("file", weir::OpenMode::kRead);
+  std::size_t entries = 0;
+  WEIR_ASSERT(weir::log::for_each_entry(**file, bytes.size(), AbortedTransaction::kBytes,
+                                        [&entries](const char* in) {
+                                          weir::log::read_aborted_transaction(in);
+                                          ++entries;
+                                        })
+                  .ok());
+  WEIR_ASSERT(entries <= bytes.size() / AbortedTransaction::kBytes);
+}
+
+void fuzz_watermarks(ByteView bytes) {
+  weir::testing::MemoryFileSystem files;
+  put(files, bytes);
+  const auto watermarks = weir::log::Watermarks::open(files, "file");
+  if (watermarks.ok()) {
+    (*watermarks)->find(weir::Uuid{}, weir::PartitionId(0));
+  }
+}
+
+void fuzz_wal(ByteView bytes) {
+  weir::testing::MemoryFileSystem files;
+  WEIR_ASSERT(files.create_directories("wal").ok());
+  const auto file = files.open("wal/000.wal", weir::OpenMode::kCreateTruncate);
+  WEIR_ASSERT((*file)->write_at(0, bytes).ok());
+  const auto contents = weir::log::read_wal(files, "wal");
+  WEIR_ASSERT(contents.ok());
+  WEIR_ASSERT(contents->batches <= bytes.size());
 }
 
 }  // namespace
+
+std::size_t weir::fuzz::allocation_max(std::size_t input) {
+  return small_allocation_max(input) + (2U << 20U);  // the slots of wal/watermarks: 1 MiB
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) {
@@ -113,9 +205,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   // A copy of its own: the sanitizer then sees a read behind its end.
   const std::string copy(data + 1, data + size);
-  constexpr void (*kParsers[])(ByteView) = {
-      fuzz_offset_index,    fuzz_time_index, fuzz_epochs,   fuzz_partition_metadata,
-      fuzz_metadata_record, fuzz_offsets,    fuzz_decoders, fuzz_offset_checkpoint};
+  constexpr void (*kParsers[])(ByteView) = {fuzz_offset_index,
+                                            fuzz_time_index,
+                                            fuzz_epochs,
+                                            fuzz_partition_metadata,
+                                            fuzz_metadata_record,
+                                            fuzz_offsets,
+                                            fuzz_metadata_image,
+                                            fuzz_offset_checkpoint,
+                                            fuzz_meta_properties,
+                                            fuzz_producer_snapshot,
+                                            fuzz_transaction_index,
+                                            fuzz_watermarks,
+                                            fuzz_decoders,
+                                            fuzz_wal};
   kParsers[data[0] % std::size(kParsers)](copy);
   return 0;
 }

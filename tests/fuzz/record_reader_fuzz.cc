@@ -1,4 +1,5 @@
 #include "log/record/record_reader.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <weir/runtime/assert.h>
 
@@ -7,6 +8,10 @@
 
 // Any bytes as one record. The fast reader and the careful one agree wherever the fast one answers,
 // and no view leaves the input.
+std::size_t weir::fuzz::allocation_max(std::size_t input) {
+  return small_allocation_max(input);
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::vector<char> bytes(data, data + size);
   const char* const begin = bytes.data();

@@ -1,27 +1,53 @@
+#include "tests/fuzz/fuzz.h"
+
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <new>
 #include <random>
 #include <string>
 
 // Runs a fuzzer without libFuzzer: on every file of the folders given, as it is and damaged in
-// random ways. So each fuzzer is compiled and run by every test run, under every sanitizer.
+// random ways; half of these get a random byte in front, since that is where fuzzers of several
+// formats choose one. So each fuzzer is compiled and run by every test run, under every sanitizer.
+// An allocation beyond the fuzzer's bound ends the run.
 //
-// Usage: x_fuzz_replay FOLDER...      WEIR_TEST_SEED repeats a run.
+// Usage: x_fuzz_replay ROUNDS FOLDER...      WEIR_TEST_SEED repeats a run. ROUNDS: damaged copies
+// of each file.
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace {
 
 constexpr std::size_t kInputBytesMax = 64U << 10U;
-constexpr int kMutationsPerFile = 200;
+
+std::atomic<std::size_t> allocation_max{SIZE_MAX};
 
 void run(const std::string& input) {
+  allocation_max = weir::fuzz::allocation_max(input.size());
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
+  allocation_max = SIZE_MAX;
+}
+
+void* allocate(std::size_t size, std::size_t alignment) {
+  if (size > allocation_max) {
+    std::fprintf(stderr, "an allocation of %zu bytes, the bound for this input is %zu\n", size,
+                 allocation_max.load());
+    std::abort();
+  }
+  void* const memory =
+      alignment == 0
+          ? std::malloc(std::max<std::size_t>(size, 1))
+          : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) {
+    throw std::bad_alloc();
+  }
+  return memory;
 }
 
 std::uint64_t seed() {
@@ -57,14 +83,43 @@ std::string damage(std::string input, std::mt19937_64& random) {
 
 }  // namespace
 
+void* operator new(std::size_t size) {
+  return allocate(size, 0);
+}
+void* operator new[](std::size_t size) {
+  return allocate(size, 0);
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t /*size*/) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t /*size*/) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t /*alignment*/) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t /*size*/, std::align_val_t /*alignment*/) noexcept {
+  std::free(memory);
+}
+
 int main(int argc, char** argv) {
   const std::uint64_t first_seed = seed();
   std::printf("seed %llu\n", static_cast<unsigned long long>(first_seed));
   std::fflush(stdout);
   std::mt19937_64 random(first_seed);
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 0;
   int files = 0;
   run("");
-  for (int i = 1; i < argc; ++i) {
+  for (int i = 2; i < argc; ++i) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[i])) {
       if (!entry.is_regular_file()) {
         continue;
@@ -73,12 +128,13 @@ int main(int argc, char** argv) {
       std::string input(std::istreambuf_iterator<char>(file), {});
       input.resize(std::min(input.size(), kInputBytesMax));
       run(input);
-      for (int round = 0; round < kMutationsPerFile; ++round) {
-        run(damage(input, random));
+      for (int round = 0; round < rounds; ++round) {
+        const std::string front(round % 2 == 0 ? 0 : 1, static_cast<char>(random()));
+        run(front + damage(input, random));
       }
       ++files;
     }
   }
-  std::printf("%d files, each whole and damaged %d times\n", files, kMutationsPerFile);
-  return files > 0 ? 0 : 1;
+  std::printf("%d files, each whole and damaged %d times\n", files, rounds);
+  return files > 0 && rounds > 0 ? 0 : 1;
 }

@@ -95,7 +95,7 @@ class CheckLayers(unittest.TestCase):
         self.assert_refused("state/include/weir/state/x.h", '#include "recorded_plan.pb.h"', "Protocol Buffers")
 
     def test_orders_the_parts_of_the_log(self):
-        order = ["record", "segment", "durability", "partition", "dump", "verify", "metadata", "coordinator", "broker", "client", "embedded"]
+        order = ["record", "segment", "durability", "partition", "dump", "verify", "metadata", "coordinator", "broker", "client", "embedded", "stored"]
         for i, part in enumerate(order):
             for j, target in enumerate(order):
                 line = f'#include "log/{target}/x.h"'

@@ -56,7 +56,7 @@ class Setup(unittest.TestCase):
     def all_packages(self):
         """What a bare machine would install."""
         self.have([])
-        self.setup("--check", "--bench")
+        self.setup("--check", "--bench", "--compat")
         packages = self.called()[-1].split("--no-install-recommends ")[1].split()
         self.calls.unlink()
         return packages
@@ -72,7 +72,7 @@ class Setup(unittest.TestCase):
     def test_installs_only_what_is_missing_in_one_line(self):
         packages = self.all_packages()
         self.have([package for package in packages if package not in ("cmake", "libtbb-dev")])
-        result = self.setup("--check", "--bench")
+        result = self.setup("--check", "--bench", "--compat")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.called(), ["apt-get -qq --no-remove update",
                                          "apt-get -qq --no-remove install -y --no-install-recommends cmake libtbb-dev"])
@@ -81,13 +81,13 @@ class Setup(unittest.TestCase):
 
     def test_does_nothing_when_nothing_is_missing(self):
         self.have(self.all_packages())
-        result = self.setup("--check", "--bench")
+        result = self.setup("--check", "--bench", "--compat")
         self.assertEqual((result.returncode, result.stdout, result.stderr, self.called()), (0, "", "", []))
 
     def test_a_package_with_a_longer_name_is_not_the_package(self):
         packages = self.all_packages()
         self.have([package for package in packages if package != "cmake"] + ["cmake-data"])
-        self.setup("--check", "--bench")
+        self.setup("--check", "--bench", "--compat")
         self.assertTrue(self.called()[-1].endswith(" cmake"))
 
     def test_uses_sudo_only_when_not_root(self):

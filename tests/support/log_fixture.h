@@ -36,6 +36,7 @@ class LogFixture {
     result.wal_file_bytes_min = 32U << 10U;
     result.wal_file_bytes_max = 64U << 10U;
     result.wal_bytes_max = 256U << 10U;
+    result.disk_reserve_bytes = 64U << 10U;
     return result;
   }
   void close() {

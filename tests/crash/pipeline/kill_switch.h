@@ -15,6 +15,7 @@ enum class Point {
   kRoll,              // a new .log is made
   kSync,              // a durable write of the write-ahead log
   kFlush,             // a sync of a partition's .log, or of the disk, by a checkpoint of the log
+  kCheckpointFile,    // a checkpoint file of the log takes the place of the one before
   kChangelogWritten,  // commit: changelog handed to the sink, sink not flushed
   kSinkFlushed,       // commit: results and changelog durable, offsets not committed
   kOffsetsCommitted,  // commit: offsets durable, stores not promoted
@@ -24,7 +25,7 @@ enum class Point {
   kOldRemoved,        // a table file that a compaction replaced is removed
   kClose,             // any change of the disk while application and log are closed
 };
-inline constexpr std::size_t kPoints = 12;
+inline constexpr std::size_t kPoints = 13;
 std::string_view point_name(Point point);
 std::optional<Point> find_point(std::string_view name);
 

@@ -32,6 +32,13 @@ std::optional<Point> point_of_write(const std::string& path) {
                                                       : std::nullopt;
 }
 
+std::optional<Point> point_of_rename(const std::string& to) {
+  if (is_table(to)) {
+    return Point::kIngest;
+  }
+  return to.ends_with("-offset-checkpoint") ? std::optional(Point::kCheckpointFile) : std::nullopt;
+}
+
 // Runs a change of the disk; dies before or behind it when it is due.
 template <class Call>
 auto guarded(KillSwitch& kill, std::optional<Point> point, Call call) {
@@ -99,8 +106,7 @@ Result<std::shared_ptr<File>> KillerFiles::open(const std::string& path, OpenMod
 }
 
 Status KillerFiles::rename(const std::string& from, const std::string& to) {
-  return guarded(kill_, is_table(to) ? std::optional(Point::kIngest) : std::nullopt,
-                 [&] { return inner_.rename(from, to); });
+  return guarded(kill_, point_of_rename(to), [&] { return inner_.rename(from, to); });
 }
 
 Status KillerFiles::remove_file(const std::string& path) {

@@ -73,6 +73,19 @@ TEST(MetadataImage, IgnoresSettingsOfBrokers) {
   EXPECT_TRUE(image.find("")->config.empty());
 }
 
+TEST(MetadataImage, KnowsTheEpochOfANodesLastRegistration) {
+  MetadataImage image;
+  EXPECT_EQ(image.broker_epoch(1), -1);
+  for (const std::int64_t epoch : {8, 4000}) {
+    RegisterBrokerMetadataRecord node;
+    node.broker_id = 1;
+    node.broker_epoch = epoch;
+    ASSERT_TRUE(image.apply(node).ok());
+    EXPECT_EQ(image.broker_epoch(1), epoch);
+  }
+  EXPECT_EQ(image.broker_epoch(2), -1);
+}
+
 TEST(MetadataImage, RefusesWhatContradictsItself) {
   MetadataImage image;
   ASSERT_TRUE(image.apply(TopicMetadataRecord{"orders", id(1)}).ok());

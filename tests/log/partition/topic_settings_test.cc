@@ -28,6 +28,16 @@ TEST(TopicSettings, TakeBothPoliciesInEitherOrder) {
   EXPECT_FALSE(parse_topic_settings("t", {{"cleanup.policy", "compact+nothing"}}).ok());
 }
 
+// A Kafka broker does not start on a metadata log with another value.
+TEST(TopicSettings, TakeARatioFromZeroToOne) {
+  for (const char* ratio : {"0", "1", "0.25", "1.0", "1e-3"}) {
+    EXPECT_TRUE(parse_topic_settings("t", {{"min.cleanable.dirty.ratio", ratio}}).ok()) << ratio;
+  }
+  for (const char* ratio : {"", "half", "-0.1", "1.5", "0.5x", "nan", " 0.5"}) {
+    EXPECT_FALSE(parse_topic_settings("t", {{"min.cleanable.dirty.ratio", ratio}}).ok()) << ratio;
+  }
+}
+
 TEST(TopicSettings, AreNamedOnceAndDocumented) {
   std::set<std::string_view> names;
   for (const Property<TopicSettings>& property : topic_properties()) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/log/isolation_level.h>
 #include <weir/runtime/backend.h>
 
 #include <atomic>
@@ -17,8 +18,6 @@ namespace weir::log {
 class CommitQueue;
 class Fetches;
 struct OffsetReset;
-
-enum class IsolationLevel { kReadUncommitted, kReadCommitted };
 
 // Names in brackets are Kafka's settings, which parse() reads.
 struct ConsumerOptions {

@@ -36,6 +36,11 @@ struct EmbeddedLogOptions {
   std::size_t wal_file_bytes_min = 4U << 20U;
   std::size_t wal_file_bytes_max = 64U << 20U;
   std::size_t wal_bytes_max = 256U << 20U;
+  // Segment files that are open at once; 0: half of what the system allows this process.
+  std::size_t open_files_max = 0;
+  // Taken from the disk at the start and given up when it is full, so that committed offsets,
+  // deletions and checkpoints still find room; 0: none.
+  std::uint64_t disk_reserve_bytes = 4U << 20U;
   // Everything durable is read again in the background, and compared with its checksums, at this
   // rate: weir.scrub.bytes.per.second; 0: never. It is a part of `background`.
   std::int64_t scrub_bytes_per_second = 2 << 20;
@@ -50,8 +55,9 @@ struct EmbeddedLogOptions {
 struct PartitionRecovery {
   TopicPartition name;
   std::uint64_t scanned_bytes = 0;
-  std::uint64_t cut_bytes = 0;  // behind the last whole batch: what was not durable
-  Offset cut_from = kNoOffset;  // first offset that is gone; kNoOffset when nothing was cut
+  std::uint64_t cut_bytes = 0;       // behind the last whole batch: what was not durable
+  std::uint64_t replayed_bytes = 0;  // written again from the write-ahead log
+  Offset cut_from = kNoOffset;       // first offset that is gone; kNoOffset when nothing was cut
   std::uint64_t segments_removed = 0;
   std::uint64_t indexes_rebuilt = 0;
   std::string reason;  // why the tail was cut; empty when it was not

@@ -50,8 +50,9 @@ class MemoryFileSystem : public FileSystem {
   void set_fault(Fault fault);
 
   // The power goes before mutating operation number `operation` (counted from now, from 0; reads
-  // are not counted): that one and all later calls fail with kIo until power_cut(). An interrupted
-  // write may have reached the cache in part.
+  // are not counted): that one and all later calls fail with kIo until power_cut(), or until
+  // process_crash(), when it was the process that ended there. An interrupted write may have
+  // reached the cache in part.
   void cut_power_at(std::uint64_t operation);
   bool power_is_off() const;
   // Mutating operations since construction.

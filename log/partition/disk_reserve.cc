@@ -1,0 +1,39 @@
+#include "log/partition/disk_reserve.h"
+
+#include <weir/runtime/logger.h>
+
+namespace weir::log {
+
+bool DiskReserve::make() {
+  const MutexLock lock(mutex_);
+  if (bytes_ == 0 || stands_) {
+    stands_ = true;
+    return true;
+  }
+  // Not with the last bytes: what gave it up may need some more.
+  const Result<DiskSpace> space = files_.disk_space(parent_path(path_));
+  if (!space.ok() || space->available_bytes < 2 * bytes_) {
+    return false;
+  }
+  Result<std::shared_ptr<File>> file = files_.open(path_, OpenMode::kCreateOrOpen);
+  if (!file.ok() || !(*file)->reserve(bytes_).ok()) {
+    return false;
+  }
+  stands_.store(true, std::memory_order_release);
+  return true;
+}
+
+bool DiskReserve::give_up() {
+  const MutexLock lock(mutex_);
+  if (bytes_ == 0 || !stands_) {
+    return false;
+  }
+  stands_.store(false, std::memory_order_release);
+  WEIR_WARN(
+      "disk full: the reserve is given up for the log's own topics, users' appends are refused "
+      "until there is room again path={} bytes={}",
+      path_, bytes_);
+  return files_.remove_file(path_).ok();
+}
+
+}  // namespace weir::log

@@ -1,0 +1,70 @@
+#include "operators/plan/recorded_plan.h"
+#include "operators/task/commit_metadata.h"
+#include "state/checkpoint/position_record.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <weir/runtime/assert.h>
+#include <weir/runtime/crc32c.h>
+#include <weir/runtime/endian.h>
+
+#include <cstdint>
+#include <string>
+
+// What an application keeps beside the log: the first byte chooses a reader, the rest is its input.
+// What was read and written again is read as the same.
+namespace {
+
+using weir::ByteView;
+
+void fuzz_position(ByteView bytes) {
+  const auto position = weir::state::decode_position(bytes);
+  if (position.ok()) {
+    const auto again = weir::state::decode_position(weir::state::encode_position(*position));
+    WEIR_ASSERT(again.ok());
+    WEIR_ASSERT(*again == *position);
+  }
+}
+
+// The same with a right CRC in front: a fuzzer rarely guesses one.
+void fuzz_position_message(ByteView bytes) {
+  char crc[4];
+  weir::store_be(crc, weir::crc32c(bytes));
+  fuzz_position(std::string(crc, sizeof(crc)).append(bytes));
+}
+
+void fuzz_plan(ByteView bytes) {
+  const auto plan = weir::internal::decode_recorded_plan(bytes);
+  if (plan.ok()) {
+    const auto again =
+        weir::internal::decode_recorded_plan(weir::internal::encode_recorded_plan(*plan));
+    WEIR_ASSERT(again.ok());
+    WEIR_ASSERT(*again == *plan);
+  }
+}
+
+void fuzz_commit_metadata(ByteView bytes) {
+  const auto metadata = weir::internal::decode_commit_metadata(bytes);
+  if (metadata.ok()) {
+    const auto again =
+        weir::internal::decode_commit_metadata(weir::internal::encode_commit_metadata(*metadata));
+    WEIR_ASSERT(again.ok());
+    WEIR_ASSERT(*again == *metadata);
+  }
+}
+
+}  // namespace
+
+std::size_t weir::fuzz::allocation_max(std::size_t input) {
+  return small_allocation_max(input);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) {
+    return 0;
+  }
+  const std::string copy(data + 1, data + size);
+  constexpr void (*kReaders[])(ByteView) = {fuzz_position, fuzz_position_message, fuzz_plan,
+                                            fuzz_commit_metadata};
+  kReaders[data[0] % std::size(kReaders)](copy);
+  return 0;
+}

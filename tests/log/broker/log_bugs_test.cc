@@ -1,0 +1,592 @@
+#include "log/broker/log_directory.h"
+#include "log/partition/await.h"
+#include "tests/log/partition/log_on_disk.h"
+#include "tests/runtime/observe/capture.h"
+
+#include <weir/log/log_verify.h>
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <thread>
+
+// What went wrong in other logs (reference R 4.1 and 4.4) and once in this one, a test each. The
+// table of all rows is tests/log/README.md.
+
+namespace weir::log {
+namespace {
+
+using testing::make_batch;
+using weir::testing::LogCapture;
+using weir::testing::ManualClock;
+using weir::testing::MemoryFileSystem;
+using Operation = MemoryFileSystem::Operation;
+using Ranges = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+const TopicPartition kLines{"lines", PartitionId(0)};
+constexpr const char* kFolderOfLines = "data/log/lines-0";
+
+// A data directory on a disk in memory.
+class Directory {
+ public:
+  explicit Directory(std::uint64_t seed = 1) : disk(MemoryFileSystem::Options{.seed = seed}) {}
+  ~Directory() { end(); }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  MemoryFileSystem disk;
+  ManualClock clock{testing::kStart};
+  std::unique_ptr<LogDirectory> log;
+  WalOptions wal{
+      .file_bytes_min = 16U << 10U, .file_bytes_max = 64U << 10U, .total_bytes_max = 256U << 10U};
+
+  Status try_open() {
+    LogDirectoryOptions options;
+    options.files = &disk;
+    options.clock = &clock;
+    options.seed = 7;
+    options.tail_cache_bytes = 0;
+    options.offsets_partitions = 1;
+    options.wal = wal;
+    WEIR_TRY_ASSIGN(log, LogDirectory::open("data", options));
+    return {};
+  }
+  void open() {
+    const Status opened = try_open();
+    ASSERT_TRUE(opened.ok()) << opened.error().to_string();
+  }
+  // The process ends; the page cache stays.
+  void kill() {
+    end();
+    disk.process_crash();
+  }
+  void cut_power() {
+    end();
+    disk.power_cut();
+  }
+  void close() {
+    const Status closed = log->close();
+    EXPECT_TRUE(closed.ok()) << closed.error().to_string();
+    log.reset();
+  }
+  void create(TopicConfig config = {}) {
+    const auto made = log->create_topic({kLines.topic, 1, std::move(config)});
+    ASSERT_TRUE(made.ok()) << made.error().to_string();
+  }
+  Partition& partition() { return *log->partition_for_append(kLines).value(); }
+  // One batch, not waited for.
+  Result<Partition::Appended> append(int records, std::size_t value_bytes = 50, char fill = 'v') {
+    WEIR_TRY_ASSIGN(const auto partition, log->partition_for_append(kLines));
+    return partition->append(make_batch(records, value_bytes, clock.now(), fill));
+  }
+  void send(int batches, int records = 1, std::size_t value_bytes = 50, char fill = 'v') {
+    for (int i = 0; i < batches; ++i) {
+      const auto appended = append(records, value_bytes, fill);
+      ASSERT_TRUE(appended.ok()) << appended.error().to_string();
+      const Status durable = await_high_watermark(log->partition(kLines).value(),
+                                                  appended->next_offset, std::chrono::seconds(10));
+      ASSERT_TRUE(durable.ok()) << durable.error().to_string();
+    }
+  }
+  Ranges ranges() {
+    Partition& partition = *log->partition(kLines).value();
+    const testing::ReadBack read = testing::read_all(partition, partition.offsets().log_start);
+    EXPECT_TRUE(read.errors.empty()) << read.errors.front();
+    return read.ranges;
+  }
+  bool recovered_without_damage() const {
+    const RecoveryResult result = log->recovery();
+    return std::all_of(result.partitions.begin(), result.partitions.end(),
+                       [](const auto& one) { return one.failure.ok() && one.damaged.empty(); });
+  }
+
+ private:
+  void end() {
+    disk.cut_power_at(0);
+    disk.hold_submits(false);
+    while (disk.run_submitted() > 0) {
+    }
+    log.reset();
+  }
+};
+
+// With the unsynced bytes lost in many ways.
+template <class Life>
+void with_many_disks(const Life& life) {
+  for (std::uint64_t seed = 1; seed <= 40 && !::testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(fmt::format("disk {}", seed));
+    const LogCapture quiet;
+    Directory directory(seed);
+    life(directory);
+  }
+}
+
+// --- Reference R 4.1
+
+// Row 6, KAFKA-7415.
+TEST(LogBugs, ALeaderWithoutRecordsHasItsEpoch) {
+  Directory directory;
+  directory.open();
+  directory.create();
+  directory.send(3);
+  ASSERT_TRUE(directory.partition().set_leader_epoch(LeaderEpoch(4)).ok());
+  ASSERT_TRUE(directory.partition().set_leader_epoch(LeaderEpoch(6)).ok());
+
+  EXPECT_EQ(directory.partition().epoch_end_offset(LeaderEpoch(0)), Offset(3));
+  EXPECT_EQ(directory.partition().epoch_end_offset(LeaderEpoch(6)), Offset(3));
+}
+
+// Row 7, KAFKA-10706.
+TEST(LogBugs, EpochsBehindTheEndOfARecoveredLogAreDropped) {
+  with_many_disks([](Directory& directory) {
+    directory.open();
+    directory.create({{"weir.durability", "memory"}});
+    directory.send(5);
+    directory.kill();
+    directory.open();
+    directory.send(5);  // epoch 1
+    directory.cut_power();
+    directory.open();
+
+    const Offset end = directory.log->partition(kLines).value()->offsets().log_end;
+    directory.send(1);  // epoch 2
+    Partition& partition = directory.partition();
+    EXPECT_EQ(partition.epoch_end_offset(LeaderEpoch(2)), end.next());
+    const Offset end_of_first = std::min(end, Offset(5));
+    EXPECT_EQ(partition.epoch_end_offset(LeaderEpoch(0)).value_or(end_of_first), end_of_first);
+    EXPECT_EQ(partition.epoch_end_offset(LeaderEpoch(1)).value_or(end), end);
+  });
+}
+
+// Row 8, KAFKA-10432.
+TEST(LogBugs, EpochZeroSurvivesARecovery) {
+  with_many_disks([](Directory& directory) {
+    directory.open();
+    directory.create();
+    directory.send(3);
+    directory.cut_power();
+    directory.open();
+    directory.send(1);
+
+    EXPECT_EQ(directory.partition().epoch_end_offset(LeaderEpoch(0)), Offset(3));
+  });
+}
+
+// Row 15, KAFKA-9196.
+TEST(LogBugs, ARollAtTheHighWatermarkExposesNothing) {
+  Directory directory;
+  directory.open();
+  directory.create({{"segment.bytes", "200"}});  // a segment a batch
+  directory.send(2);
+  directory.disk.hold_submits(true);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(directory.append(1).ok());
+    const auto read = directory.partition().read(Offset(1), 10'000);
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(read->next_offset, Offset(2));
+    EXPECT_EQ(directory.partition().offsets().high_watermark, Offset(2));
+  }
+}
+
+// Row 17, KAFKA-5634.
+TEST(LogBugs, TheLogStartNeverPassesTheHighWatermark) {
+  Directory directory;
+  directory.open();
+  directory.create();
+  directory.send(2);
+  directory.disk.hold_submits(true);
+  ASSERT_TRUE(directory.append(3).ok());
+
+  EXPECT_EQ(directory.log->delete_records(kLines, Offset(4)).error().code(),
+            Errc::kOffsetOutOfRange);
+  EXPECT_TRUE(directory.log->delete_records(kLines, kNoOffset).ok());
+  EXPECT_EQ(directory.partition().offsets().log_start, Offset(2));
+}
+
+// Row 19, KAFKA-7866.
+TEST(LogBugs, AnIndexThatCannotBeWrittenGivesNoOffsetTwice) {
+  const LogCapture quiet;
+  Directory directory;
+  directory.open();
+  directory.create({{"segment.bytes", "400"}, {"index.interval.bytes", "10"}});
+  directory.disk.set_fault([](Operation operation, const std::string& path) {
+    const bool index = path.ends_with(".index") || path.ends_with(".timeindex");
+    return index && operation != Operation::kRead ? Status(Error(Errc::kIo, "EIO")) : Status();
+  });
+  for (int i = 0; i < 20; ++i) {
+    const auto appended = directory.append(2);
+    ASSERT_TRUE(appended.ok()) << appended.error().to_string();
+    EXPECT_EQ(appended->base_offset, Offset(2 * i));
+  }
+  directory.disk.set_fault({});
+  directory.kill();
+  directory.open();
+
+  EXPECT_EQ(directory.ranges(), (Ranges{{0, 39}}));
+}
+
+// Row 21, KAFKA-3968.
+TEST(LogBugs, SegmentNameIsNotLostWithoutADirectorySync) {
+  with_many_disks([](Directory& directory) {
+    directory.open();
+    directory.create({{"segment.bytes", "300"}});
+    directory.send(20);
+    ASSERT_TRUE(directory.log->checkpoint().ok());  // from now on the files alone have them
+    directory.send(20);
+    directory.cut_power();
+    directory.open();
+
+    EXPECT_TRUE(directory.recovered_without_damage());
+    EXPECT_EQ(directory.ranges(), (Ranges{{0, 39}}));
+  });
+}
+
+// Row 23, KAFKA-16541; and every other file of a partition that is written without a sync.
+TEST(LogBugs, SideFilesThatAPowerCutToreAreWholeAfterACleanClose) {
+  with_many_disks([](Directory& directory) {
+    directory.open();
+    directory.create({{"segment.bytes", "300"}, {"index.interval.bytes", "10"}});
+    directory.send(5);
+    directory.kill();
+    directory.open();
+    directory.send(5);
+    ASSERT_TRUE(directory.log->checkpoint().ok());
+    directory.send(5);
+    directory.cut_power();
+    directory.open();
+    directory.kill();
+    directory.open();
+    directory.close();
+    directory.cut_power();
+
+    std::string findings;
+    const auto verified =
+        verify_log(directory.disk, "data", [&findings](const VerifyFinding& finding) {
+          findings += finding.file + ": " + finding.what + "\n";
+        });
+    EXPECT_TRUE(verified.ok());
+    EXPECT_EQ(findings, "");
+    directory.open();
+    EXPECT_EQ(directory.ranges(), (Ranges{{0, 14}}));
+  });
+}
+
+// Row 24, KAFKA-15046.
+TEST(LogBugs, ADiskThatStallsInASyncStopsNoAppendAndNoRead) {
+  Directory directory;
+  directory.open();
+  directory.create();
+  directory.send(3);
+  ASSERT_TRUE(directory.log->checkpoint().ok());
+  directory.send(1);
+  std::atomic<bool> stalls{false};
+  std::atomic<bool> go_on{false};
+  directory.disk.set_fault([&](Operation operation, const std::string& path) {
+    if (operation == Operation::kSync && path.starts_with(kFolderOfLines)) {
+      stalls = true;
+      go_on.wait(false);
+    }
+    return Status();
+  });
+  std::thread checkpoint([&] { EXPECT_TRUE(directory.log->checkpoint().ok()); });
+  stalls.wait(false);
+  while (!stalls) {
+    std::this_thread::yield();
+  }
+
+  directory.send(5);
+  EXPECT_EQ(directory.ranges(), (Ranges{{0, 8}}));
+
+  go_on = true;
+  go_on.notify_all();
+  checkpoint.join();
+  directory.disk.set_fault({});
+}
+
+// Row 25, KAFKA-10471; row 77, RP#8e00a8a84d.
+TEST(LogBugs, TheCleanMarkerIsGoneBeforeAnythingElseIsTouched) {
+  Directory directory;
+  directory.open();
+  directory.create();
+  directory.send(3);
+  directory.close();
+  const std::string marker = "data/log/.kafka_cleanshutdown";
+  ASSERT_TRUE(path_exists(directory.disk, marker));
+  std::atomic<bool> is_gone{false};
+  std::atomic<int> early{0};
+  directory.disk.set_fault([&](Operation operation, const std::string& path) {
+    is_gone = is_gone || (operation == Operation::kRemove && path == marker);
+    const bool writes = operation != Operation::kRead && operation != Operation::kSyncDirectory;
+    const bool is_partition = path.starts_with("data/log/lines") || path.starts_with("data/log/__");
+    early += writes && is_partition && !is_gone ? 1 : 0;
+    return Status();
+  });
+  directory.open();
+  directory.send(1);
+
+  EXPECT_TRUE(is_gone);
+  EXPECT_EQ(early, 0);
+  directory.disk.set_fault({});
+  directory.cut_power();
+  directory.open();
+  EXPECT_FALSE(directory.log->recovery().was_clean);
+  EXPECT_EQ(directory.ranges(), (Ranges{{0, 3}}));
+}
+
+// Row 30, KAFKA-6975: and with the file lost, so that the write-ahead log must fill it again.
+TEST(LogBugs, ALogStartInsideABatchLosesNothingBehindIt) {
+  with_many_disks([](Directory& directory) {
+    directory.open();
+    directory.create();
+    directory.send(3, 5);
+    ASSERT_TRUE(directory.log->delete_records(kLines, Offset(2)).ok());
+    directory.cut_power();
+    directory.open();
+
+    EXPECT_TRUE(directory.recovered_without_damage());
+    EXPECT_EQ(directory.partition().offsets().log_start, Offset(2));
+    EXPECT_EQ(directory.ranges(), (Ranges{{0, 14}}));  // whole batches
+    EXPECT_TRUE(directory.partition().read(Offset(2), 1).ok());
+    EXPECT_EQ(directory.partition().read(Offset(1), 1).error().code(), Errc::kOffsetOutOfRange);
+  });
+}
+
+// --- Reference R 4.4
+
+// Row 74, RP#3709f81080.
+TEST(LogBugs, DeletingRecordsUpToTheEndUnderLoadGivesNoOffsetTwice) {
+  Directory directory;
+  directory.open();
+  directory.create({{"segment.bytes", "500"}});
+  constexpr int kBatches = 400;
+  std::thread deleting([&] {
+    while (directory.log->partition(kLines).value()->offsets().log_end < Offset(kBatches)) {
+      const Status deleted = directory.log->delete_records(kLines, kNoOffset);
+      EXPECT_TRUE(deleted.ok()) << deleted.error().to_string();
+    }
+  });
+  for (int i = 0; i < kBatches; ++i) {
+    const auto appended = directory.append(1);
+    EXPECT_TRUE(appended.ok());
+    EXPECT_EQ(appended->base_offset, Offset(i));
+  }
+  deleting.join();
+  directory.cut_power();
+  directory.open();
+
+  const PartitionOffsets at = directory.partition().offsets();
+  EXPECT_EQ(at.log_end, Offset(kBatches));
+  EXPECT_LE(at.log_start, at.high_watermark);
+}
+
+// Row 79, gh:nats#7556: deletion needs positive proof.
+TEST(LogBugs, DamagedMetadataDeletesNoTopic) {
+  const LogCapture quiet;
+  const std::string metadata = "data/log/__cluster_metadata-0/00000000000000000000.log";
+  Directory whole;
+  whole.open();
+  whole.create();
+  whole.send(3);
+  ASSERT_TRUE(whole.log->checkpoint().ok());
+  whole.kill();
+  const std::string segment = join_path(kFolderOfLines, "00000000000000000000.log");
+  const std::string before = testing::file_text(whole.disk, segment);
+  const std::uint64_t size = whole.disk.info(metadata)->size;
+  for (std::uint64_t position = 0; position < size; position += 7) {
+    SCOPED_TRACE(position);
+    Directory directory;
+    const auto copy = whole.disk.clone(position);
+    copy->flip_bit(metadata, position, 3);
+    LogDirectoryOptions options;
+    options.files = copy.get();
+    options.clock = &directory.clock;
+    options.seed = 7;
+    options.wal = directory.wal;
+    {
+      const auto opened = LogDirectory::open("data", options);
+      EXPECT_EQ(testing::file_text(*copy, segment), before);
+    }
+    EXPECT_EQ(testing::file_text(*copy, segment), before);
+  }
+}
+
+// Row 86, gh:nats#5382.
+TEST(LogBugs, AFullDiskAndARestartLoseNoTopic) {
+  const LogCapture quiet;
+  Directory directory;
+  directory.open();
+  directory.create({{"segment.bytes", "2000"}});
+  directory.send(10);
+  directory.disk.set_capacity(0);
+  bool is_full = false;
+  for (int i = 0; i < 1000 && !is_full; ++i) {
+    is_full = !directory.append(1, 1000).ok();
+  }
+  EXPECT_TRUE(is_full);
+  const Offset durable = directory.partition().offsets().high_watermark;
+  directory.kill();
+  directory.try_open().ignore("the disk is full");
+  directory.kill();
+  directory.disk.set_capacity(UINT64_MAX);
+  directory.open();
+
+  ASSERT_TRUE(directory.log->describe_topic(kLines.topic).ok());
+  EXPECT_GE(directory.partition().offsets().high_watermark, durable);
+  EXPECT_EQ(directory.ranges().front().first, 0);
+  directory.send(1);
+}
+
+// Row 102, braft PR#371.
+TEST(LogBugs, WhatAClosePromisesSurvivesAPowerCut) {
+  for (const char* durability : {"fsync", "memory"}) {
+    with_many_disks([durability](Directory& directory) {
+      directory.open();
+      directory.create({{"segment.bytes", "300"}, {"weir.durability", durability}});
+      directory.send(10);
+      directory.close();
+      directory.cut_power();
+      directory.open();
+
+      EXPECT_TRUE(directory.log->recovery().was_clean);
+      EXPECT_EQ(directory.ranges(), (Ranges{{0, 9}}));
+    });
+  }
+}
+
+// --- Found here
+
+// A checkpoint file knows topics by name.
+TEST(LogBugs, ATopicMadeAgainDoesNotStartWhereItsNamesakeStood) {
+  with_many_disks([](Directory& directory) {
+    directory.open();
+    directory.create();
+    directory.send(10);
+    ASSERT_TRUE(directory.log->delete_records(kLines, Offset(7)).ok());
+    ASSERT_TRUE(directory.log->checkpoint().ok());
+    directory.close();
+    directory.open();
+    ASSERT_TRUE(directory.log->delete_topic(kLines.topic).ok());
+    directory.create();
+    EXPECT_EQ(directory.partition().offsets().log_start, Offset(0));
+    directory.send(5);
+    directory.cut_power();
+    directory.open();
+
+    EXPECT_TRUE(directory.recovered_without_damage());
+    EXPECT_EQ(directory.partition().offsets().log_start, Offset(0));
+    EXPECT_EQ(directory.ranges(), (Ranges{{0, 4}}));
+  });
+}
+
+// A consumer's commit is told from what took its records' place by its epoch.
+TEST(LogBugs, AMemoryLogThatLostEverythingGoesOnInAnotherEpoch) {
+  int empty = 0;
+  with_many_disks([&empty](Directory& directory) {
+    directory.open();
+    directory.create({{"weir.durability", "memory"}});
+    directory.send(3);
+    directory.cut_power();
+    directory.open();
+    empty += directory.log->partition(kLines).value()->offsets().log_end == Offset(0) ? 1 : 0;
+    const auto appended = directory.append(1);
+    ASSERT_TRUE(appended.ok());
+
+    EXPECT_GT(appended->leader_epoch, LeaderEpoch(0));
+  });
+  EXPECT_GT(empty, 0);
+}
+
+// Also row 96, gh:ClickHouse#102629: what was cut is not durable behind what takes its place.
+TEST(LogBugs, WhatARecoveryCutDoesNotComeBackWithTheNextPowerCut) {
+  with_many_disks([](Directory& directory) {
+    directory.open();
+    directory.create({{"weir.durability", "memory"}});
+    directory.send(30, 1, 900, 'a');
+    directory.cut_power();
+    directory.open();
+    const Offset end = directory.partition().offsets().log_end;
+    directory.send(1, 1, 900, 'b');
+    directory.cut_power();
+    directory.open();
+
+    Partition& partition = *directory.log->partition(kLines).value();
+    EXPECT_LE(partition.offsets().log_end, end.next());
+    const testing::ReadBack read = testing::read_all(partition);
+    for (std::size_t i = 0; i < read.batches.size(); ++i) {
+      const bool is_new = read.batches[i].find("bbbb") != std::string::npos;
+      EXPECT_EQ(is_new, Offset(static_cast<std::int64_t>(i)) == end);
+    }
+  });
+}
+
+// A frame that a killed process had written, or a file it had made, is read and served by the next
+// one: it must be durable then.
+TEST(LogBugs, WhatAKilledProcessWroteIsDurableBeforeItIsServed) {
+  for (std::uint64_t operation = 0; operation < 120; operation += 1) {
+    SCOPED_TRACE(operation);
+    const LogCapture quiet;
+    Directory directory(operation);
+    directory.open();
+    directory.create();
+    directory.disk.cut_power_at(operation);
+    while (directory.append(2, 2000).ok()) {
+    }
+    directory.kill();
+    directory.open();
+    const Offset served = directory.partition().offsets().high_watermark;
+    directory.send(4, 2, 2000);
+    directory.cut_power();
+    directory.open();
+
+    EXPECT_TRUE(directory.recovered_without_damage());
+    EXPECT_EQ(directory.partition().offsets().high_watermark, served.plus(8));
+    ASSERT_FALSE(::testing::Test::HasFailure());
+  }
+}
+
+// fsync, then memory: the process ends when the change is durable and the records are not synced.
+TEST(LogBugs, RecordsOfAnFsyncTopicStayDurableWhenItBecomesAMemoryTopic) {
+  for (std::uint64_t operation = 0; operation < 12; ++operation) {
+    SCOPED_TRACE(operation);
+    const LogCapture quiet;
+    Directory directory(operation);
+    directory.open();
+    directory.create();
+    directory.send(10);
+    directory.disk.cut_power_at(operation);
+    directory.log->alter_topic(kLines.topic, {{"weir.durability", "memory"}}, {})
+        .ignore("it may end on the way");
+    directory.kill();
+    directory.open();
+    ASSERT_TRUE(directory.log->checkpoint().ok());
+    directory.send(3);  // of the present durability
+    directory.cut_power();
+    directory.open();
+
+    EXPECT_TRUE(directory.recovered_without_damage());
+    EXPECT_GE(directory.partition().offsets().log_end, Offset(10));
+  }
+}
+
+// A flush that failed is none: the write-ahead log must not forget what the file did not take.
+TEST(LogBugs, AFailedSyncOfOnePartitionIsNotForgottenByTheNextCheckpoint) {
+  const LogCapture quiet;
+  Directory directory;
+  directory.open();
+  directory.create();
+  directory.send(10);
+  directory.disk.set_fault([](Operation operation, const std::string& path) {
+    const bool fails = operation == Operation::kSync && path.ends_with("00000000000000000000.log");
+    return fails && path.starts_with(kFolderOfLines) ? Status(Error(Errc::kIo, "EIO")) : Status();
+  });
+  EXPECT_FALSE(directory.log->alter_topic(kLines.topic, {{"weir.durability", "memory"}}, {}).ok());
+  directory.disk.set_fault({});
+  EXPECT_FALSE(directory.log->checkpoint().ok());
+  directory.cut_power();
+  directory.open();
+
+  EXPECT_EQ(directory.ranges(), (Ranges{{0, 9}}));
+}
+
+}  // namespace
+}  // namespace weir::log
