@@ -196,9 +196,8 @@ Status LogDirectory::open_wal() {
   }
   WEIR_TRY_ASSIGN(durability_, WriteAheadLog::open(files_, layout_.wal, options_.wal, contents,
                                                    !has_wal_contents_, seed));
-  durability_->attach(
-      {[this] { return write_recovery_points(); }, options_.checkpoint_due,
-       [this] { return reserve_.give_up(); }, layout_.log});
+  durability_->attach({[this] { return write_recovery_points(); }, options_.checkpoint_due,
+                       [this] { return reserve_.give_up(); }, layout_.log});
   wal_contents_ = std::move(contents);
   return {};
 }
