@@ -557,6 +557,27 @@ TEST(LogBugs, WhatAKilledProcessWroteIsDurableBeforeItIsServed) {
   }
 }
 
+// The same of the directory itself, and of every file of a first start.
+TEST(LogBugs, AFirstStartThatWasCutShortLosesNothingOfTheNext) {
+  for (std::uint64_t operation = 0; operation < 60; ++operation) {
+    SCOPED_TRACE(operation);
+    const LogCapture quiet;
+    Directory directory(operation);
+    directory.disk.cut_power_at(operation);
+    directory.try_open().ignore("it may end on the way");
+    directory.kill();
+    directory.open();
+    directory.create();
+    directory.send(3);
+    directory.cut_power();
+    directory.open();
+
+    EXPECT_TRUE(directory.recovered_without_damage());
+    ASSERT_TRUE(directory.log->describe_topic(kLines.topic).ok());
+    EXPECT_EQ(directory.ranges(), (Ranges{{0, 2}}));
+  }
+}
+
 // fsync, then memory: the process ends when the change is durable and the records are not synced.
 TEST(LogBugs, RecordsOfAnFsyncTopicStayDurableWhenItBecomesAMemoryTopic) {
   for (std::uint64_t operation = 0; operation < 12; ++operation) {
