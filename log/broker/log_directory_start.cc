@@ -134,6 +134,9 @@ Status LogDirectory::check_root() {
                       layout_.root, entry.name));
     }
   }
+  // A process that made it may have been killed before it had done this.
+  files_.sync_directory(parent_path(layout_.root))
+      .ignore("a folder that somebody else made, in one that we may not open, is theirs to keep");
   return {};
 }
 

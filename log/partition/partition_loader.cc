@@ -377,10 +377,10 @@ class Loader {
     const std::int64_t interval = options_.settings.index_interval_bytes;
     if (!last && (!candidate.scan || !candidate.result.stop_reason.empty())) {
       candidate.segment->adopt_sealed(candidate.file_bytes, candidate.next_base, interval);
-      // A segment that ends at the recovery point may have been flushed before it was sealed, and
-      // so before it had indexes.
+      // At or above the checkpointed recovery point it may have been flushed before it was sealed,
+      // and so before it had indexes.
       const bool indexed = has(candidate, kOffsetIndexSuffix) && has(candidate, kTimeIndexSuffix) &&
-                           (!recovering() || candidate.next_base != recovery_point_);
+                           (!recovering() || candidate.next_base < options_.recovery_point);
       return options_.read_only || indexed ? Status() : candidate.segment->load_indexes();
     }
     if (last && !options_.read_only && candidate.result.valid_bytes < candidate.file_bytes) {

@@ -123,7 +123,8 @@ Status Segment::rebuild_indexes(std::string_view reason) {
     indexes_ = std::make_unique<SegmentIndexes>(std::move(indexes));
   }
   if (writable_) {
-    if (Status written = write_index_files(offsets, times, false); !written.ok()) {
+    // Durably: below a recovery point nobody would look at it again.
+    if (Status written = write_index_files(offsets, times, true); !written.ok()) {
       WEIR_WARN("index kept in memory only file={} error={}", path(kLogSuffix),
                 written.error().message());
     }

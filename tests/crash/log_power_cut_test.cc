@@ -111,7 +111,7 @@ class LogMachine {
   std::uint64_t end_at_ = kNever;
   std::atomic<bool> disk_full_{false};
   Ending planned_ = Ending::kPowerCut;
-  bool is_closed_ = true;           // the last life that got through its start was
+  bool is_closed_ = true;           // the last life that got through its start went that far
   Ending worst_ = Ending::kClosed;  // of the ends since then
   LogLedger ledger_;
   std::unique_ptr<log::LogDirectory> log_;
@@ -198,6 +198,7 @@ void LogMachine::end(Ending ending) {
 
 // True when it came to its end; what comes then takes nothing away.
 bool LogMachine::close() {
+  is_closed_ = true;  // also when it ends behind the writing of the marker
   const Status closed = log_->close();
   if (is_dead()) {
     return false;
@@ -215,7 +216,6 @@ bool LogMachine::close() {
       });
   EXPECT_TRUE(verified.ok() && findings.empty()) << findings;
   end(Ending::kPowerCut);
-  is_closed_ = true;
   worst_ = Ending::kClosed;
   return true;
 }
