@@ -42,7 +42,7 @@ struct WalFrameHeader {
   std::uint32_t payload_bytes = 0;
   std::uint32_t heads_crc = 0;  // over the entries' heads, in order
   std::uint32_t entries = 0;
-  bool begins = false;  // the first one since a start: a group that is open before it stays torn
+  bool begins = false;    // the first one since a start: a group that is open before it stays torn
   std::uint32_t crc = 0;  // of this header
 };
 

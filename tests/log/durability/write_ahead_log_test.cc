@@ -384,11 +384,10 @@ TEST(WriteAheadLog, TakesABadFrameAtTheEndForATornWrite) {
 }
 
 TEST(WriteAheadLog, TellsRotFromATornWriteAndGoesOnBehindIt) {
-  for (const std::uint64_t position :
-       {std::uint64_t{3 * kWalBlockBytes + 20},       // frame header
-        std::uint64_t{3 * kWalBlockBytes + 70},       // entry head
-        std::uint64_t{3 * kWalBlockBytes + 110},      // batch header
-        std::uint64_t{3 * kWalBlockBytes + 1000}}) {  // records
+  for (const std::uint64_t position : {std::uint64_t{3 * kWalBlockBytes + 20},       // frame header
+                                       std::uint64_t{3 * kWalBlockBytes + 70},       // entry head
+                                       std::uint64_t{3 * kWalBlockBytes + 110},      // batch header
+                                       std::uint64_t{3 * kWalBlockBytes + 1000}}) {  // records
     SCOPED_TRACE(position);
     MemoryFileSystem disk;
     World world(disk);
