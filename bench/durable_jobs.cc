@@ -27,6 +27,7 @@ namespace weir::bench {
 namespace {
 
 using log::LogDirectory;
+using log::Notifier;
 using log::Partition;
 
 constexpr std::size_t kValueBytes = 1000;

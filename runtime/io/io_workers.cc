@@ -15,7 +15,9 @@ Status perform(const IoRequest& request) {
   if (request.kind == IoRequest::Kind::kSync) {
     return request.file->sync();
   }
-  return request.file->write_at(request.position, request.bytes.bytes);
+  const bool all = request.bytes.bytes.data() == nullptr;
+  return request.file->write_at(request.position,
+                                all ? request.bytes.owner.view() : request.bytes.bytes);
 }
 
 void IoWorkers::submit(IoRequest request, std::function<void(Status)> done) {

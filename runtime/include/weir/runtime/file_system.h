@@ -95,7 +95,8 @@ struct IoRequest {
   Kind kind = Kind::kSync;
   std::shared_ptr<File> file;
   std::uint64_t position = 0;  // kWrite
-  // kWrite. The owner may be null: then the caller keeps the bytes until `done` runs.
+  // kWrite. All of the owner's bytes when the view is null. The owner may be null: then the caller
+  // keeps the bytes until `done` runs.
   SharedSlice bytes;
 };
 
