@@ -103,39 +103,16 @@ Status LocalPartition::add_index_files(const Segments& segments, Unflushed& resu
 }
 
 void LocalPartition::on_flushed(Offset end) {
-  if (Status written = write_checksums(end); !written.ok()) {
+  Status written = write_checksums(end);
+  if (!written.ok() && written.error().code() == Errc::kNoSpace) {
+    WEIR_WARN("checksums not written, the scrub makes them later partition={} error=\"{}\"",
+              options_.name.to_string(), written.error().message());
+  } else if (!written.ok()) {
     on_durability_lost(written.error());
     return;
   }
   const MutexLock lock(mutex_);
   mark_flushed(end);
-}
-
-// Before the recovery point moves: below it a side-car is taken at its word.
-Status LocalPartition::write_checksums(Offset end) {
-  if (options_.checksum_folder.empty()) {
-    return Status();
-  }
-  const MutexLock writing(checksum_mutex_);
-  Segments flushed;
-  {
-    const MutexLock lock(mutex_);
-    if (durability_lost_) {  // or it is to be deleted
-      return Status();
-    }
-    for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {
-      if (std::min((*segment)->next_offset(), log_end_) <= recovery_point_) {
-        break;
-      }
-      if ((*segment)->base_offset() < end) {
-        flushed.push_back(*segment);
-      }
-    }
-  }
-  for (const std::shared_ptr<Segment>& segment : flushed) {
-    WEIR_TRY(segment->write_checksums(end));
-  }
-  return Status();
 }
 
 void LocalPartition::mark_flushed(Offset end) {
@@ -184,16 +161,6 @@ void LocalPartition::publish_watermark() {
   if (watermark_ != nullptr) {
     watermark_->publish(log_start_, high_watermark_);
   }
-}
-
-std::vector<SegmentDamage> LocalPartition::damage() const {
-  std::vector<SegmentDamage> all;
-  for (const std::shared_ptr<Segment>& segment : segments()) {
-    for (Damage& damage : segment->damage()) {
-      all.push_back({segment->base_offset(), std::move(damage)});
-    }
-  }
-  return all;
 }
 
 Offset LocalPartition::recovery_point() const {

@@ -5,6 +5,7 @@
 #include "tests/log/partition/log_on_disk.h"
 #include "tests/runtime/observe/capture.h"
 
+#include <weir/log/log_verify.h>
 #include <weir/runtime/rng.h>
 #include <weir/runtime/testing/manual_executor.h>
 
@@ -279,6 +280,49 @@ TEST_F(DirectoryScrub, ListsWhatItFoundAndRemembersItOverACrashAndAClose) {
   files_.flip_bit(file, 15, 4);  // a copy was put in its place
   scrub_all(*directory_);
   EXPECT_TRUE(directory_->quarantined_ranges().empty());
+}
+
+// Both verify_log() of the data directory and of the folder alone; the flip keeps offsets and CRC.
+TEST_F(DirectoryScrub, VerifyUsesTheSideCarsToo) {
+  open();
+  fill("t", 2, 40);
+  const auto damage = [&](const std::string& path) {
+    std::vector<VerifyFinding> found;
+    const Result<VerifyTotals> totals = verify_log(files_, path, [&](const VerifyFinding& finding) {
+      if (finding.severity == VerifySeverity::kDamage) {
+        found.push_back(finding);
+      }
+    });
+    EXPECT_TRUE(totals.ok());
+    return found;
+  };
+  EXPECT_TRUE(damage("data").empty());
+  const auto partition = directory_->partition({"t", PartitionId(1)}).value();
+  const std::string file = partition->segments().at(1)->path(kLogSuffix);
+  const std::string text = read_file(files_, file).value();
+  const std::uint64_t second = read_batch_header(text).value().size_bytes();
+  for (const bool clean : {false, true}) {
+    SCOPED_TRACE(clean);
+    if (clean) {
+      ASSERT_TRUE(directory_->close().ok());
+    }
+    // Of a batch in the middle: base offset and leader epoch.
+    for (const std::uint64_t byte : {6U, 7U, 12U, 15U}) {
+      SCOPED_TRACE(byte);
+      files_.flip_bit(file, second + byte, 2);
+      for (const std::string path : {"data", "data/log/t-1"}) {
+        const std::vector<VerifyFinding> found = damage(path);
+        ASSERT_EQ(found.size(), 1U) << path;
+        EXPECT_EQ(found[0].file, file);
+        EXPECT_EQ(found[0].position, second);
+        EXPECT_EQ(found[0].end_position, 2 * second);
+        EXPECT_NE(found[0].what.find("is not what was written"), std::string::npos)
+            << found[0].what;
+      }
+      files_.flip_bit(file, second + byte, 2);
+    }
+  }
+  EXPECT_TRUE(damage("data").empty());
 }
 
 TEST_F(DirectoryScrub, ForgetsTheDamageOfADeletedTopic) {
