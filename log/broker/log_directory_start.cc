@@ -62,6 +62,8 @@ Status LogDirectory::start() {
     WEIR_TRY(files_.sync_directory(layout_.root));
     WEIR_TRY_ASSIGN(lock_, files_.lock(layout_.lock, fmt::format("pid {} ({})", ::getpid(),
                                                                  program_invocation_short_name)));
+    // The names that a killed process gave are believed from here on.
+    WEIR_TRY(files_.sync_directory(layout_.log));
   }
   WEIR_TRY(read_meta_properties());
   clean_ = first_start_ || path_exists(files_, layout_.clean_shutdown);

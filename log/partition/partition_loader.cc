@@ -571,8 +571,8 @@ class Loader {
       WEIR_TRY_ASSIGN(text, read_file(files_, path_of(LeaderEpochCache::kFileName)));
     }
     Result<LeaderEpochCache> parsed = LeaderEpochCache::parse(text);
-    if (parsed.ok() && !parsed->empty()) {
-      // An entry is durable before the first batch of its epoch: the file knows every epoch.
+    if (parsed.ok() && !parsed->empty() && !lacks_beginning(*parsed)) {
+      // An entry is written before the first batch of its epoch: the file knows every epoch.
       log_.epochs = *std::move(parsed);
     } else {
       if (!parsed.ok()) {
@@ -588,6 +588,11 @@ class Loader {
     log_.epochs.truncate_from_start(log_.log_start);
     log_.epochs_changed = (exists || !log_.epochs.empty()) && log_.epochs.encode() != text;
     return Status();
+  }
+
+  // A deletion of records that was cut short: the file knew of it before the log start did.
+  bool lacks_beginning(const LeaderEpochCache& epochs) const {
+    return recovering() && epochs.entries().front().start > log_.log_start;
   }
 
   // Above the recovery point the file may lack what the batches say.

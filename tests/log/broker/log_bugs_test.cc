@@ -578,6 +578,46 @@ TEST(LogBugs, AFirstStartThatWasCutShortLosesNothingOfTheNext) {
   }
 }
 
+// The same of a deletion of records: the log start that was served once stays.
+TEST(LogBugs, ALogStartOfAKilledProcessIsDurableBeforeItIsServed) {
+  for (std::uint64_t operation = 0; operation < 20; ++operation) {
+    SCOPED_TRACE(operation);
+    const LogCapture quiet;
+    Directory directory(operation);
+    directory.open();
+    directory.create();
+    directory.send(5);
+    directory.disk.cut_power_at(operation);
+    directory.log->delete_records(kLines, Offset(3)).ignore("it may end on the way");
+    directory.kill();
+    directory.open();
+    const Offset served = directory.partition().offsets().log_start;
+    directory.cut_power();
+    directory.open();
+
+    EXPECT_EQ(directory.partition().offsets().log_start, served);
+  }
+}
+
+// The epoch file may know of a deletion of records that the log start does not know of.
+TEST(LogBugs, ADeletionOfRecordsThatWasCutShortLosesNoEpoch) {
+  const LogCapture quiet;
+  Directory directory;
+  directory.open();
+  directory.create();
+  directory.send(3);
+  directory.kill();
+  directory.open();
+  directory.send(3);  // epoch 1
+  ASSERT_TRUE(directory.partition().advance_log_start(Offset(5)).ok());
+  directory.send(1);  // writes the epochs
+  directory.kill();
+  directory.open();
+
+  EXPECT_EQ(directory.partition().offsets().log_start, Offset(0));
+  EXPECT_EQ(directory.partition().epoch_end_offset(LeaderEpoch(0)), Offset(3));
+}
+
 // fsync, then memory: the process ends when the change is durable and the records are not synced.
 TEST(LogBugs, RecordsOfAnFsyncTopicStayDurableWhenItBecomesAMemoryTopic) {
   for (std::uint64_t operation = 0; operation < 12; ++operation) {
