@@ -143,6 +143,7 @@ class LogDirectory : private OffsetsTopic {
   Status check_root();
   Status read_meta_properties();
   Status read_checkpoints();
+  WalOptions wal_options() const;
   Status open_wal();
   void add_wal_tail(Partition::OpenOptions& options);
   Status open_metadata();

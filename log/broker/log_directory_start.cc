@@ -179,6 +179,24 @@ Status LogDirectory::read_checkpoints() {
   return {};
 }
 
+// On a small disk the write-ahead log takes no more than a quarter.
+WalOptions LogDirectory::wal_options() const {
+  WalOptions wal = options_.wal;
+  const Result<DiskSpace> space = files_.disk_space(layout_.wal);
+  if (!space.ok() || space->capacity_bytes / 4 >= wal.total_bytes_max) {
+    return wal;
+  }
+  constexpr std::uint64_t kFiles = 4;
+  constexpr std::uint64_t kFileBytesMin = 16 * kWalBlockBytes;
+  const std::uint64_t file = std::max<std::uint64_t>(
+      space->capacity_bytes / 4 / kFiles / kWalBlockBytes * kWalBlockBytes, kFileBytesMin);
+  wal.file_bytes_min = std::min<std::size_t>(wal.file_bytes_min, file);
+  wal.file_bytes_max = std::min<std::size_t>(wal.file_bytes_max, file);
+  wal.total_bytes_max = std::min<std::size_t>(wal.total_bytes_max, kFiles * file);
+  wal.checkpoint_bytes = std::min<std::size_t>(wal.checkpoint_bytes, file);
+  return wal;
+}
+
 Status LogDirectory::open_wal() {
   const MonotonicTime began = options_.clock->monotonic();
   WEIR_TRY_ASSIGN(WalContents contents,
@@ -199,7 +217,7 @@ Status LogDirectory::open_wal() {
     const MutexLock lock(change_mutex_);
     seed = rng_.next();
   }
-  WEIR_TRY_ASSIGN(durability_, WriteAheadLog::open(files_, layout_.wal, options_.wal, contents,
+  WEIR_TRY_ASSIGN(durability_, WriteAheadLog::open(files_, layout_.wal, wal_options(), contents,
                                                    !has_wal_contents_, seed));
   durability_->attach({[this] { return write_recovery_points(); }, options_.checkpoint_due,
                        [this] { return reserve_.give_up(); }, layout_.log});

@@ -2,6 +2,8 @@
 
 #include <weir/runtime/logger.h>
 
+#include <algorithm>
+
 namespace weir::log {
 
 bool DiskReserve::make() {
@@ -10,13 +12,18 @@ bool DiskReserve::make() {
     stands_ = true;
     return true;
   }
-  // Not with the last bytes: what gave it up may need some more.
   const Result<DiskSpace> space = files_.disk_space(parent_path(path_));
-  if (!space.ok() || space->available_bytes < 2 * bytes_) {
+  if (!space.ok()) {
+    return false;
+  }
+  constexpr std::uint64_t kShare = 64;  // of a small disk
+  const std::uint64_t bytes = std::min(bytes_, space->capacity_bytes / kShare);
+  // Not with the last bytes: what gave it up may need some more.
+  if (space->available_bytes < 2 * bytes) {
     return false;
   }
   Result<std::shared_ptr<File>> file = files_.open(path_, OpenMode::kCreateOrOpen);
-  if (!file.ok() || !(*file)->reserve(bytes_).ok()) {
+  if (!file.ok() || !(*file)->reserve(bytes).ok()) {
     return false;
   }
   stands_.store(true, std::memory_order_release);
@@ -31,8 +38,8 @@ bool DiskReserve::give_up() {
   stands_.store(false, std::memory_order_release);
   WEIR_WARN(
       "disk full: the reserve is given up for the log's own topics, users' appends are refused "
-      "until there is room again path={} bytes={}",
-      path_, bytes_);
+      "until there is room again path={}",
+      path_);
   return files_.remove_file(path_).ok();
 }
 

@@ -16,7 +16,7 @@ namespace weir::log {
 // Threading: thread-safe.
 class DiskReserve {
  public:
-  // `bytes` 0: there is none, it always stands.
+  // At most a 64th of the disk. `bytes` 0: there is none, it always stands.
   DiskReserve(FileSystem& files, std::string path, std::uint64_t bytes)
       : files_(files), path_(std::move(path)), bytes_(bytes) {}
 
