@@ -14,6 +14,7 @@
 #include <deque>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <unistd.h>
@@ -331,11 +332,10 @@ std::size_t open_descriptors() {
 }
 
 std::uint64_t resident_bytes() {
-  const Result<std::string> text = read_file(posix_file_system(), "/proc/self/statm");
+  std::ifstream statm("/proc/self/statm");  // its size is 0
+  std::uint64_t all = 0;
   std::uint64_t pages = 0;
-  if (text.ok()) {
-    pages = std::strtoull(text->c_str() + text->find(' '), nullptr, 10);
-  }
+  statm >> all >> pages;
   return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
