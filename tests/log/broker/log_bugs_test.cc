@@ -293,6 +293,7 @@ TEST(LogBugs, ADiskThatStallsInASyncStopsNoAppendAndNoRead) {
   directory.disk.set_fault([&](Operation operation, const std::string& path) {
     if (operation == Operation::kSync && path.starts_with(kFolderOfLines)) {
       stalls = true;
+      stalls.notify_all();
       go_on.wait(false);
     }
     return Status();
