@@ -375,7 +375,13 @@ Status LogDirectory::write_offsets(const std::string& path, const OffsetCheckpoi
   if (metadata_) {
     offsets[metadata_->options().name] = select(*metadata_);
   }
-  return write_offset_checkpoint(files_, path, offsets);
+  const auto written = written_checkpoints_.find(path);
+  if (written != written_checkpoints_.end() && written->second == offsets) {
+    return {};
+  }
+  WEIR_TRY(write_offset_checkpoint(files_, path, offsets));
+  written_checkpoints_[path] = std::move(offsets);
+  return {};
 }
 
 Status LogDirectory::write_recovery_points() {

@@ -163,7 +163,8 @@ class LogDirectory : private OffsetsTopic {
 
   Status write_recovery_points() WEIR_EXCLUDES(checkpoint_mutex_);
   Status write_checkpoints() WEIR_EXCLUDES(checkpoint_mutex_);
-  // `select` gives what is written of a partition; `known` what the last start read.
+  // `select` gives what is written of a partition; `known` what the last start read. A file that
+  // says so already is left alone.
   Status write_offsets(const std::string& path, const OffsetCheckpoint& known,
                        Offset (*select)(const Partition&)) WEIR_REQUIRES(checkpoint_mutex_);
   Partition::Environment environment() const;
@@ -215,8 +216,10 @@ class LogDirectory : private OffsetsTopic {
   GroupOffsets offsets_;
 
   Mutex checkpoint_mutex_;  // serialises the writing of checkpoint files; held across their I/O
-  Mutex change_mutex_;      // serialises changes of topics; held across their I/O; taken before the
-                            // others
+  // What each of these files says, once it was written by this process.
+  std::map<std::string, OffsetCheckpoint> written_checkpoints_ WEIR_GUARDED_BY(checkpoint_mutex_);
+  Mutex change_mutex_;  // serialises changes of topics; held across their I/O; taken before the
+                        // others
   std::shared_ptr<Partition> metadata_;
   Offset metadata_next_ WEIR_GUARDED_BY(change_mutex_);
   Rng rng_ WEIR_GUARDED_BY(change_mutex_);
