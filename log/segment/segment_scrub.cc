@@ -82,9 +82,6 @@ void SegmentScrub::start_without_side_car() {
 }
 
 Result<SegmentScrub::Verdict> SegmentScrub::judge() {
-  if (is_at(at_, scanner_.position())) {
-    return judge_known(*at_);
-  }
   Result<std::optional<BatchHeader>> header = scanner_.peek();
   if (!header.ok()) {
     if (header.error().code() == Errc::kIo) {
@@ -93,25 +90,16 @@ Result<SegmentScrub::Verdict> SegmentScrub::judge() {
     return Verdict{std::nullopt, header.error().message()};
   }
   Verdict verdict{*header, ""};
+  if (is_at(at_, scanner_.position())) {
+    WEIR_TRY_ASSIGN(verdict.fault, compare_head(**header, *at_));
+    if (verdict.fault.empty() && range_.depth == ScrubDepth::kAll) {
+      WEIR_TRY_ASSIGN(verdict.fault, body_fault(**header));
+    }
+    return verdict;
+  }
   WEIR_TRY_ASSIGN(verdict.fault, body_fault(**header));
   if (verdict.fault.empty()) {
     WEIR_TRY_ASSIGN(verdict.fault, order_fault(**header));
-  }
-  return verdict;
-}
-
-Result<SegmentScrub::Verdict> SegmentScrub::judge_known(const KnownBatch& known) {
-  Result<std::optional<BatchHeader>> header = scanner_.peek();
-  if (!header.ok()) {
-    if (header.error().code() == Errc::kIo) {
-      return std::move(header).error();
-    }
-    return Verdict{std::nullopt, header.error().message()};
-  }
-  Verdict verdict{*header, ""};
-  WEIR_TRY_ASSIGN(verdict.fault, compare_head(**header, known));
-  if (verdict.fault.empty() && range_.depth == ScrubDepth::kAll) {
-    WEIR_TRY_ASSIGN(verdict.fault, body_fault(**header));
   }
   return verdict;
 }

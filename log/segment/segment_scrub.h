@@ -64,7 +64,6 @@ class SegmentScrub {
   Status pass_unknown();
   void start_without_side_car();
   Result<Verdict> judge();
-  Result<Verdict> judge_known(const KnownBatch& known);
   Result<std::string> compare_head(const BatchHeader& header, const KnownBatch& known);
   Result<std::string> order_fault(const BatchHeader& header);
   Result<std::string> body_fault(const BatchHeader& header);
