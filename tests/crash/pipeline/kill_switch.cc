@@ -4,7 +4,7 @@
 
 #include <array>
 #include <csignal>
-#include <string>
+#include <cstdlib>
 #include <unistd.h>
 
 namespace weir::crash {
@@ -37,6 +37,12 @@ std::optional<Point> find_point(std::string_view name) {
     }
   }
   return std::nullopt;
+}
+
+KillSwitch::Plan plan_of(const std::string& point, const std::string& nth,
+                         const std::string& moment) {
+  return {find_point(point), std::strtoull(nth.c_str(), nullptr, 10),
+          static_cast<Moment>(std::strtol(moment.c_str(), nullptr, 10))};
 }
 
 bool KillSwitch::is_due(std::optional<Point> point, bool changes_disk) {

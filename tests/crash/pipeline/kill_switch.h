@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace weir::crash {
@@ -65,6 +66,10 @@ class KillSwitch {
   std::atomic<std::uint64_t> passed_{0};
   std::atomic<std::uint64_t> close_operations_{0};
 };
+
+// As the words of a command line; no point when there is none of that name.
+KillSwitch::Plan plan_of(const std::string& point, const std::string& nth,
+                         const std::string& moment);
 
 // One whole line on stdout in one write, so that a kill never leaves half of it.
 void report(std::string_view line);

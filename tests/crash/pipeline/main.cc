@@ -168,9 +168,7 @@ std::optional<Arguments> read(const std::vector<std::string>& given) {
     arguments.first_number = std::strtoll(given[2].c_str(), nullptr, 10);
   }
   if (given.size() == 6) {
-    arguments.plan.point = find_point(given[3]);
-    arguments.plan.nth = std::strtoull(given[4].c_str(), nullptr, 10);
-    arguments.plan.moment = static_cast<Moment>(std::strtol(given[5].c_str(), nullptr, 10));
+    arguments.plan = plan_of(given[3], given[4], given[5]);
     if (!arguments.plan.point.has_value()) {
       return std::nullopt;
     }
