@@ -52,7 +52,8 @@ DirectoryLayout::DirectoryLayout(const std::string& path)
       high_watermarks(join_path(log, "replication-offset-checkpoint")),
       log_starts(join_path(log, "log-start-offset-checkpoint")),
       checksums(join_path(wal, "checksums")),
-      scrub_memory(join_path(wal, "scrub-checkpoint")) {}
+      scrub_memory(join_path(wal, "scrub-checkpoint")),
+      unserved(join_path(wal, "unserved")) {}
 
 std::string DirectoryLayout::checksum_folder(const Uuid& topic_id, PartitionId partition) const {
   return join_path(checksums, fmt::format("{}-{}", topic_id.to_string(), partition.value()));
@@ -69,6 +70,7 @@ LogDirectory::LogDirectory(const std::string& path, const LogDirectoryOptions& o
       resources_(std::make_shared<SegmentResources>(limits_of(options, *options.files, layout_))),
       reserve_(*options.files, layout_.reserve, options.read_only ? 0 : options.disk_reserve_bytes),
       offsets_(*this, *options.clock),
+      unserved_(*options.files, layout_.unserved),
       rng_(options.seed) {}
 
 Partition::Environment LogDirectory::environment() const {
@@ -396,8 +398,9 @@ Status LogDirectory::write_checkpoints() {
   WEIR_TRY(write_offsets(layout_.high_watermarks, high_watermarks_, [](const Partition& partition) {
     return partition.offsets().high_watermark;
   }));
-  return write_offsets(layout_.log_starts, log_starts_,
-                       [](const Partition& partition) { return partition.offsets().log_start; });
+  WEIR_TRY(write_offsets(layout_.log_starts, log_starts_,
+                         [](const Partition& partition) { return partition.offsets().log_start; }));
+  return unserved_.forget_served();
 }
 
 Status LogDirectory::checkpoint() {

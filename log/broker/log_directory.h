@@ -2,6 +2,7 @@
 
 #include "log/broker/scrubber.h"
 #include "log/coordinator/group_offsets.h"
+#include "log/durability/unserved_batches.h"
 #include "log/durability/write_ahead_log.h"
 #include "log/metadata/metadata_image.h"
 #include "log/partition/checkpoint_file.h"
@@ -31,7 +32,7 @@ struct DirectoryLayout {
   std::string root, log, wal, state;
   std::string lock, meta_properties, clean_shutdown, watermarks, reserve;
   std::string recovery_points, high_watermarks, log_starts;
-  std::string checksums, scrub_memory;
+  std::string checksums, scrub_memory, unserved;
   // Of a partition's side-cars.
   std::string checksum_folder(const Uuid& topic_id, PartitionId partition) const;
 };
@@ -41,6 +42,8 @@ inline constexpr std::string_view kOffsetsTopic = "__consumer_offsets";
 inline constexpr std::string_view kDeletedFolderSuffix = "-delete";
 inline constexpr std::int32_t kNodeId = 1;  // of this directory's one node
 bool is_internal_topic(const std::string& topic);
+
+struct RecoveredPartition;  // log/broker/recover_partitions.h
 
 struct LogDirectoryOptions {
   FileSystem* files = nullptr;
@@ -153,7 +156,9 @@ class LogDirectory : private OffsetsTopic {
   Status apply_metadata(const std::vector<MetadataRecord>& records);
   Status sweep_folders();
   Result<bool> sweep_folder(const std::string& folder);
-  void recover_all();
+  Status recover_all();
+  Status keep_unserved(const std::vector<RecoveredPartition>& recovered)
+      WEIR_EXCLUDES(checkpoint_mutex_);
   void open_scrubber();
   void sweep_checksums();
   std::vector<TopicPartition> all_partitions() const;
@@ -216,6 +221,7 @@ class LogDirectory : private OffsetsTopic {
   GroupOffsets offsets_;
 
   Mutex checkpoint_mutex_;  // serialises the writing of checkpoint files; held across their I/O
+  UnservedBatches unserved_ WEIR_GUARDED_BY(checkpoint_mutex_);
   // What each of these files says, once it was written by this process.
   std::map<std::string, OffsetCheckpoint> written_checkpoints_ WEIR_GUARDED_BY(checkpoint_mutex_);
   Mutex change_mutex_;  // serialises changes of topics; held across their I/O; taken before the

@@ -250,7 +250,7 @@ WalTail WalContents::tail(const Uuid& topic_id, PartitionId partition) {
     result = std::move(found->second);
     tails.erase(found);
   }
-  result.intact = intact;
+  result.intact = result.intact && intact;
   return result;
 }
 

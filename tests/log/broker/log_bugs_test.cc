@@ -420,6 +420,88 @@ TEST(LogBugs, DamagedMetadataDeletesNoTopic) {
   }
 }
 
+// Found here: the next checkpoint forgot the frames of a partition that could not be opened.
+TEST(LogBugs, APartitionThatCannotBeOpenedLosesNothingOfTheWriteAheadLog) {
+  const TopicPartition other{"other", PartitionId(0)};
+  const std::string obstacle = join_path(kFolderOfLines, "00000000000000000099.log");
+  with_many_disks([&](Directory& directory) {
+    directory.open();
+    directory.create();
+    ASSERT_TRUE(directory.log->create_topic({other.topic, 1, {}}).ok());
+    directory.send(5);
+    directory.cut_power();
+    ASSERT_TRUE(directory.disk.create_directories(obstacle).ok());
+    // Twice, with checkpoints, appends elsewhere, a crash and a close.
+    for (int life = 0; life < 2; ++life) {
+      directory.open();
+      EXPECT_FALSE(directory.log->partition(kLines).ok());
+      const auto appended = directory.log->partition_for_append(other).value()->append(
+          make_batch(1, 50, directory.clock.now()));
+      ASSERT_TRUE(appended.ok()) << appended.error().to_string();
+      ASSERT_TRUE(directory.log->checkpoint().ok());
+      if (life == 0) {
+        directory.cut_power();
+      } else {
+        directory.close();
+      }
+    }
+    ASSERT_TRUE(directory.disk.remove_directory(obstacle).ok());
+    directory.open();
+    EXPECT_EQ(directory.ranges(), (Ranges{{0, 0}, {1, 1}, {2, 2}, {3, 3}, {4, 4}}));
+    // Not forgotten before they are in their own files, and not taken for news afterwards.
+    directory.cut_power();
+    directory.open();
+    directory.send(2);
+    ASSERT_TRUE(directory.log->checkpoint().ok());
+    EXPECT_TRUE(directory.disk.list("data/wal/unserved")->empty());
+    directory.cut_power();
+    directory.open();
+    EXPECT_EQ(directory.ranges().size(), 7U);
+    EXPECT_TRUE(directory.recovered_without_damage());
+  });
+}
+
+TEST(LogBugs, ADamagedFileOfKeptBatchesIsReportedAndLeftAlone) {
+  const LogCapture quiet;
+  const std::string obstacle = join_path(kFolderOfLines, "00000000000000000099.log");
+  Directory directory;
+  directory.open();
+  directory.create();
+  directory.send(3);
+  directory.kill();
+  ASSERT_TRUE(directory.disk.create_directories(obstacle).ok());
+  directory.open();
+  directory.kill();
+  const auto kept = directory.disk.list("data/wal/unserved");
+  ASSERT_TRUE(kept.ok() && kept->size() == 1);
+  const std::string path = join_path("data/wal/unserved", kept->front().name);
+  const std::uint64_t size = directory.disk.info(path)->size;
+  ASSERT_TRUE(directory.disk.remove_directory(obstacle).ok());
+  for (std::uint64_t position = 0; position < size; ++position) {
+    SCOPED_TRACE(position);
+    Directory copy;
+    const auto disk = directory.disk.clone(position);
+    disk->flip_bit(path, position, 3);
+    LogDirectoryOptions options;
+    options.files = disk.get();
+    options.clock = &copy.clock;
+    options.seed = 7;
+    options.wal = copy.wal;
+    LogCapture capture;
+    const auto opened = LogDirectory::open("data", options);
+    ASSERT_TRUE(opened.ok()) << opened.error().to_string();
+    const auto lines = capture.lines();
+    EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const LogCapture::Line& line) {
+      return line.second.starts_with("durable bytes damaged");
+    }));
+    const auto partition = (*opened)->partition(kLines);
+    ASSERT_TRUE(partition.ok()) << partition.error().to_string();
+    EXPECT_EQ((*partition)->offsets().log_end, Offset(3));  // the page cache had them all
+    ASSERT_TRUE((*opened)->checkpoint().ok());
+    EXPECT_TRUE(path_exists(*disk, path));
+  }
+}
+
 // Row 86, gh:nats#5382.
 TEST(LogBugs, AFullDiskAndARestartLoseNoTopic) {
   const LogCapture quiet;
