@@ -58,6 +58,9 @@ struct LogDirectoryOptions {
   std::int32_t offsets_partitions = 50;          // offsets.topic.num.partitions
   WalOptions wal;
   ScrubOptions scrub;
+  // How long a change of topics waits to be durable. Behind it the outcome is unknown, and the
+  // change takes effect when it is durable after all.
+  Duration metadata_timeout = std::chrono::seconds(30);
   // Told, on any thread, when checkpoint() is due; null: it is run when there is no other way.
   std::function<void()> checkpoint_due;
 };
@@ -142,6 +145,7 @@ class LogDirectory : private OffsetsTopic {
 
   LogDirectory(const std::string& path, const LogDirectoryOptions& options);
   void abandon_all();
+  Status close_all() WEIR_REQUIRES(change_mutex_);
   Status start();
   Status check_root();
   Status read_meta_properties();
@@ -152,7 +156,16 @@ class LogDirectory : private OffsetsTopic {
   Status open_metadata();
   Status replay_metadata();
   Status write_first_metadata();
-  Status append_metadata(const std::vector<MetadataRecord>& records) WEIR_REQUIRES(change_mutex_);
+  Status append_metadata(std::vector<MetadataRecord> records) WEIR_REQUIRES(change_mutex_);
+  // Not ok while an earlier change is undecided.
+  Status begin_change(std::string_view action) WEIR_REQUIRES(change_mutex_);
+  Status settle_metadata() WEIR_REQUIRES(change_mutex_);
+  // The folders of a removed topic get names of their own, so that none is taken for that of a
+  // topic that is made again. Returns these names.
+  Result<std::vector<std::string>> set_folders_aside(const TopicDescription& removed)
+      WEIR_REQUIRES(change_mutex_);
+  void abandon_partitions(const TopicDescription& topic);
+  void remove_garbage(const TopicDescription& removed, const std::vector<std::string>& folders);
   Status apply_metadata(const std::vector<MetadataRecord>& records);
   Status sweep_folders();
   Result<bool> sweep_folder(const std::string& folder);
@@ -168,6 +181,8 @@ class LogDirectory : private OffsetsTopic {
 
   Status write_recovery_points() WEIR_EXCLUDES(checkpoint_mutex_);
   Status write_checkpoints() WEIR_EXCLUDES(checkpoint_mutex_);
+  Status write_log_starts() WEIR_EXCLUDES(checkpoint_mutex_);
+  Status write_log_starts_locked() WEIR_REQUIRES(checkpoint_mutex_);
   // `select` gives what is written of a partition; `known` what the last start read. A file that
   // says so already is left alone.
   Status write_offsets(const std::string& path, const OffsetCheckpoint& known,
@@ -176,13 +191,15 @@ class LogDirectory : private OffsetsTopic {
   // Raises the leader epoch of every partition that was recovered with records and has not had an
   // append since: one record each, one batch.
   Status raise_epochs();
+  bool must_wait_for_epoch(const TopicPartition& name);
   Partition::OpenOptions open_options(const TopicPartition& name, const TopicImage& topic) const;
   PartitionSettings settings_of(const TopicImage& topic) const;
   Result<std::shared_ptr<Partition>> open_partition(const TopicPartition& name);
+  Status check_may_open(const TopicImage& topic) const WEIR_REQUIRES(state_mutex_);
   Result<TopicImage> image_of(const std::string& name) const;
   Result<TopicImage> image_of(const TopicPartition& name) const;
   // Errors: kClosed, kUnknownTopic.
-  Result<TopicImage> image_to_change(const std::string& name, std::string_view action) const
+  Result<TopicImage> image_to_change(const std::string& name, std::string_view action)
       WEIR_REQUIRES(change_mutex_);
   std::vector<std::shared_ptr<Partition>> opened_partitions(const TopicImage& topic) const;
   Status check_policy_deletes(const std::string& name) const;
@@ -224,18 +241,29 @@ class LogDirectory : private OffsetsTopic {
   UnservedBatches unserved_ WEIR_GUARDED_BY(checkpoint_mutex_);
   // What each of these files says, once it was written by this process.
   std::map<std::string, OffsetCheckpoint> written_checkpoints_ WEIR_GUARDED_BY(checkpoint_mutex_);
+  Mutex maintenance_mutex_;  // a checkpoint or the close; taken before all others
   Mutex change_mutex_;  // serialises changes of topics; held across their I/O; taken before the
                         // others
   std::shared_ptr<Partition> metadata_;
   Offset metadata_next_ WEIR_GUARDED_BY(change_mutex_);
   Rng rng_ WEIR_GUARDED_BY(change_mutex_);
   bool closed_ WEIR_GUARDED_BY(change_mutex_) = false;
+  Status close_status_ WEIR_GUARDED_BY(change_mutex_);
+  // A change whose time ran out before it was durable.
+  struct Undecided {
+    std::vector<MetadataRecord> records;
+    Offset end;
+  };
+  std::optional<Undecided> undecided_ WEIR_GUARDED_BY(change_mutex_);
 
   // Serialises opening of partitions and changes of settings; held across their I/O.
   Mutex open_mutex_;
   mutable Mutex state_mutex_;  // never held across I/O
   MetadataImage image_ WEIR_GUARDED_BY(state_mutex_);
   std::map<TopicPartition, Opened> opened_ WEIR_GUARDED_BY(state_mutex_);
+  bool closing_ WEIR_GUARDED_BY(state_mutex_) = false;  // no partition is opened any more
+  // Removed, but for an answer: nothing may be acknowledged that goes with it.
+  std::optional<TopicDescription> maybe_removed_ WEIR_GUARDED_BY(state_mutex_);
   std::set<std::shared_ptr<Notifier>> topic_waiters_ WEIR_GUARDED_BY(state_mutex_);
   std::atomic<std::uint64_t> topic_generation_{1};
 };

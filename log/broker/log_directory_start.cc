@@ -25,6 +25,9 @@ Uuid metadata_topic_id() {
   return id;
 }
 
+// A topic of many partitions is one batch (Kafka: KafkaRaftClient.MAX_BATCH_SIZE_BYTES).
+constexpr std::int64_t kMetadataBatchMax = 8LL << 20U;
+
 // Kafka's own files in a log directory.
 bool is_known_file(const std::string& name) {
   static constexpr std::string_view kKnown[] = {".lock",
@@ -245,6 +248,7 @@ Status LogDirectory::open_metadata() {
   if (watermarks_ && !options_.read_only) {
     options.watermark = watermarks_->claim(topic.id, PartitionId(0));
   }
+  options.settings.max_message_bytes = kMetadataBatchMax;
   add_wal_tail(options);
   WatermarkSlot* slot = options.watermark;
   WEIR_TRY_ASSIGN(metadata_, Partition::open(environment(), std::move(options)));
@@ -329,9 +333,9 @@ Result<bool> LogDirectory::sweep_folder(const std::string& folder) {
   if (name->topic == kMetadataTopic) {
     return true;
   }
-  if (clean_) {  // no deletion was cut short: its name is enough
+  if (clean_) {  // no deletion was cut short: its name is enough, if no other topic had it
     const MutexLock lock(state_mutex_);
-    if (image_.find(name->topic) != nullptr) {
+    if (image_.find(name->topic) != nullptr && !image_.was_removed(name->topic)) {
       return true;
     }
   }
