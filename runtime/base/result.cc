@@ -54,6 +54,12 @@ std::string_view errc_name(Errc code) noexcept {
       return "REQUEST_TIMED_OUT";
     case Errc::kFenced:
       return "PRODUCER_FENCED";
+    case Errc::kInvalidTxnState:
+      return "INVALID_TXN_STATE";
+    case Errc::kConcurrentTransactions:
+      return "CONCURRENT_TRANSACTIONS";
+    case Errc::kUnstableOffset:
+      return "UNSTABLE_OFFSET_COMMIT";
     case Errc::kClosed:
       return "CLOSED";
     case Errc::kHandlerThrew:
@@ -65,7 +71,8 @@ std::string_view errc_name(Errc code) noexcept {
 }
 
 bool is_retriable(Errc code) noexcept {
-  return code == Errc::kNoSpace || code == Errc::kTimedOut;
+  return code == Errc::kNoSpace || code == Errc::kTimedOut ||
+         code == Errc::kConcurrentTransactions || code == Errc::kUnstableOffset;
 }
 
 Error Error::with_context(std::string_view context) && {

@@ -41,13 +41,18 @@ enum class Errc {
   kClosed,            // The object was closed or is stopping.
   kHandlerThrew,      // A user's function threw.
   kInternal,          // UNKNOWN_SERVER_ERROR: nobody reacts to it; the message says what broke.
+
+  // Transactions.
+  kInvalidTxnState,         // INVALID_TXN_STATE: it is not where the call needs it.
+  kConcurrentTransactions,  // CONCURRENT_TRANSACTIONS: the one before is being ended; retriable.
+  kUnstableOffset,          // UNSTABLE_OFFSET_COMMIT: an open one may change it; retriable.
 };
 
 // The upper-case name, Kafka's where Kafka has one. Never empty.
 std::string_view errc_name(Errc code) noexcept;
 
 // Whether the same call can succeed later without the caller changing anything (no space,
-// time-out).
+// time-out, a transaction that is being ended).
 bool is_retriable(Errc code) noexcept;
 
 class [[nodiscard]] Error {
