@@ -80,6 +80,9 @@ Status TransactionCoordinator::load(const std::string& transactional_id,
   }
   entry.value = *std::move(value);
   entry.value.partitions.reset();
+  if (is_decided(entry.value.status)) {
+    entry.markers.left = entry.partitions;
+  }
   ids_.insert_or_assign(transactional_id, std::move(entry));
   return Status();
 }
@@ -88,7 +91,6 @@ void TransactionCoordinator::finish_loading(Timestamp now, TransactionEffects& e
   for (auto id = ids_.begin(); id != ids_.end(); ++id) {
     Entry& entry = id->second;
     if (is_decided(entry.value.status) && !entry.pending && entry.markers.token == 0) {
-      entry.markers.left = entry.partitions;
       send_markers(id, effects);
       if (entry.partitions.empty()) {
         complete(id, now, effects);

@@ -44,7 +44,8 @@ class TransactionCoordinator {
 
   // --- Start: every record of `__transaction_state` in the order of the log, then once
   // finish_loading(): markers of decided transactions are written (again: a partition that has its
-  // marker passes it over). Errors: kCorrupt (a status that is never written).
+  // marker passes it over). load() alone makes an id what its record says, whatever is under way;
+  // the next tick then does the rest. Errors: kCorrupt (a status that is never written).
   Status load(const std::string& transactional_id, std::optional<TransactionValue> value);
   void finish_loading(Timestamp now, TransactionEffects& effects);
 
