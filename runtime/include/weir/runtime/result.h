@@ -38,6 +38,9 @@ enum class Errc {
   kIo,                // KAFKA_STORAGE_ERROR: the state of the bytes is unknown.
   kTimedOut,          // REQUEST_TIMED_OUT: the outcome is unknown or the deadline passed.
   kFenced,            // PRODUCER_FENCED, ILLEGAL_GENERATION: another owner took over.
+  kOutOfOrderSequence,    // OUT_OF_ORDER_SEQUENCE_NUMBER: a producer's batch does not follow.
+  kInvalidProducerEpoch,  // INVALID_PRODUCER_EPOCH: a later epoch of the producer has written.
+  kInvalidTxnState,       // INVALID_TXN_STATE: the transaction is not open, or another one is.
   kClosed,            // The object was closed or is stopping.
   kHandlerThrew,      // A user's function threw.
   kInternal,          // UNKNOWN_SERVER_ERROR: nobody reacts to it; the message says what broke.
