@@ -97,9 +97,9 @@ class LogDirectory : private OffsetsTopic {
   // As Admin::delete_records. Errors also: kIo, kNoSpace.
   Status delete_records(const TopicPartition& name, Offset before);
 
-  // An id that no producer of this directory had before, whatever happened since. They are taken from
-  // the metadata log in blocks of 1,000. Errors: kReadOnly, kClosed; kIo, kNoSpace, kTimedOut when a
-  // block had to be taken.
+  // An id that no producer of this directory had before, whatever happened since. They are taken
+  // from the metadata log in blocks of 1,000. Errors: kReadOnly, kClosed; kIo, kNoSpace, kTimedOut
+  // when a block had to be taken.
   Result<ProducerId> next_producer_id();
 
   // What the start found; of partitions that were opened since, nothing more.

@@ -146,7 +146,8 @@ Result<std::optional<std::int64_t>> Consumer::committed_lag(const TopicPartition
   if (!at) {
     return std::optional<std::int64_t>();
   }
-  return std::optional(std::max<std::int64_t>(0, end_of(log, options_.isolation_level).value() - at->offset.value()));
+  return std::optional(std::max<std::int64_t>(
+      0, end_of(log, options_.isolation_level).value() - at->offset.value()));
 }
 
 Result<std::map<TopicPartition, Offset>> Consumer::beginning_offsets(

@@ -129,7 +129,8 @@ void EmbeddedSource::resolve_all(std::vector<RecordBlock>& blocks) {
 Status EmbeddedSource::read(std::uint32_t index, std::size_t bytes_max,
                             std::vector<RecordBlock>& blocks, std::size_t* bytes) {
   Assigned& assigned = assigned_[index];
-  WEIR_TRY_ASSIGN(FetchResult fetched, assigned.log->read(assigned.position, bytes_max, isolation()));
+  WEIR_TRY_ASSIGN(FetchResult fetched,
+                  assigned.log->read(assigned.position, bytes_max, isolation()));
   for (FetchedBatch& batch : fetched.batches) {
     *bytes += batch.bytes.bytes.size();
     if (options_.check_crcs && !batch.verified) {

@@ -12,7 +12,8 @@
 namespace weir::log {
 
 // RecordSource over partitions of this process's directory: hands out whole batches as they lie in
-// memory or on disk; with read_committed without records of aborted transactions. Threading: confined to one thread at a time, except wakeup().
+// memory or on disk; with read_committed without records of aborted transactions. Threading:
+// confined to one thread at a time, except wakeup().
 class EmbeddedSource : public RecordSource {
  public:
   EmbeddedSource(LogDirectory& directory, const SourceOptions& options);

@@ -64,7 +64,8 @@ const std::array kProperties{
       .member = &ProducerSettings::max_in_flight,
       .min = 1,
       .max = INT32_MAX,
-      .doc = "At most 5 with enable.idempotence. In process each batch is appended before the next."},
+      .doc =
+          "At most 5 with enable.idempotence. In process each batch is appended before the next."},
     P{.name = "partitioner.class",
       .member = &ProducerSettings::partitioner_class,
       .one_of = "default,round_robin,org.apache.kafka.clients.producer.RoundRobinPartitioner",
@@ -111,12 +112,12 @@ Result<bool> idempotence_of(const ProducerSettings& read,
   if (!settings.contains("enable.idempotence")) {
     return false;
   }
-  return Error(Errc::kInvalidConfig,
-               all ? fmt::format("producer: enable.idempotence=true allows at most {} for "
-                                 "max.in.flight.requests.per.connection, not {}",
-                                 kInFlightMax, read.max_in_flight)
-                   : fmt::format("producer: enable.idempotence=true needs acks=all, not {}",
-                                 read.acks));
+  return Error(
+      Errc::kInvalidConfig,
+      all ? fmt::format("producer: enable.idempotence=true allows at most {} for "
+                        "max.in.flight.requests.per.connection, not {}",
+                        kInFlightMax, read.max_in_flight)
+          : fmt::format("producer: enable.idempotence=true needs acks=all, not {}", read.acks));
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 
 namespace weir::log {
 
-// Holds the locks of several partitions at once; in the order of their addresses, so that two groups
-// never wait for each other.
+// Holds the locks of several partitions at once; in the order of their addresses, so that two
+// groups never wait for each other.
 class GroupAppender {
  public:
   static GroupAppended run(std::vector<GroupedAppend>& group) WEIR_NO_THREAD_SAFETY_ANALYSIS {

@@ -123,9 +123,9 @@ Status LocalPartition::add_transaction_indexes(const Segments& segments, Unflush
     if (!segment->has_aborted()) {
       continue;
     }
-    WEIR_TRY_ASSIGN(std::shared_ptr<File> file,
-                    environment_.files.open(segment->path(kTransactionIndexSuffix),
-                                            OpenMode::kReadWrite));
+    WEIR_TRY_ASSIGN(
+        std::shared_ptr<File> file,
+        environment_.files.open(segment->path(kTransactionIndexSuffix), OpenMode::kReadWrite));
     result.files.push_back(std::move(file));
     any = true;
   }

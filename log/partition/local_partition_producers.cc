@@ -47,10 +47,10 @@ Result<std::optional<Partition::Appended>> LocalPartition::check_producer(
     WEIR_TRY_ASSIGN(const std::optional<ControlRecord> marker,
                     read_end_transaction_marker(header, batch.view()));
     if (!marker) {
-      return Error(Errc::kInvalidRecord, fmt::format("a control batch of producer {} for {} is no "
-                                                     "marker",
-                                                     header.producer_id.value(),
-                                                     options_.name.to_string()));
+      return Error(Errc::kInvalidRecord,
+                   fmt::format("a control batch of producer {} for {} is no "
+                               "marker",
+                               header.producer_id.value(), options_.name.to_string()));
     }
     const Result<bool> wanted =
         producers_.check_marker(header, *marker, options.transaction_version);
@@ -76,12 +76,13 @@ Result<std::optional<Partition::Appended>> LocalPartition::check_producer(
 
 void LocalPartition::note_producer(const BatchHeader& header, ByteView batch) {
   if (!header.is_control()) {
-    const bool was_open = producers_.has_open_transaction(header.producer_id,
-                                                          header.producer_epoch);
+    const bool was_open =
+        producers_.has_open_transaction(header.producer_id, header.producer_epoch);
     if (const std::size_t forgotten = producers_.add(header); forgotten > 0) {
-      WEIR_WARN("too many producers, the oldest are forgotten: a batch that one of them sends again "
-                "would be taken for a new one partition={} forgotten={} left={}",
-                options_.name.to_string(), forgotten, producers_.size());
+      WEIR_WARN(
+          "too many producers, the oldest are forgotten: a batch that one of them sends again "
+          "would be taken for a new one partition={} forgotten={} left={}",
+          options_.name.to_string(), forgotten, producers_.size());
     }
     if (header.is_transactional() && !was_open) {
       const MutexLock lock(mutex_);
@@ -202,8 +203,8 @@ Status LocalPartition::find_last_stable(Offset high_watermark, const Segments& s
   for (const DirectoryEntry& entry : *entries) {
     names.insert(entry.name);
   }
-  ProducerLoad load{environment_.files, options_.path, options_.name, names, segments,
-                    options_.log_start, high_watermark};
+  ProducerLoad load{environment_.files, options_.path,      options_.name, names,
+                    segments,           options_.log_start, high_watermark};
   load.clean = options_.clean;
   load.read_only = true;
   load.trusted = options_.clean ? kOffsetMax : options_.recovery_point;

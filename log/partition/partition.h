@@ -95,7 +95,7 @@ enum class FetchIsolation {
 struct FetchResult {
   std::vector<FetchedBatch> batches;
   AbortedTransactions aborted;  // kCommitted: those that overlap the batches, in marker order
-  Offset next_offset;  // behind the last batch; `from` when there is none
+  Offset next_offset;           // behind the last batch; `from` when there is none
   Offset log_start;
   Offset high_watermark;
   Offset last_stable_offset;
@@ -166,9 +166,9 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
   // Appends one whole batch: validates it, gives it the topic's codec if it has another, assigns
   // offsets, stamps epoch (and time), writes it. The buffer is stamped in place, so the caller must
   // be its only owner; it is shared afterwards. Its size is judged as it came and as it is stored.
-  // A batch with a producer id must follow the producer's last one, and a transactional one opens the
-  // transaction here; a marker (kCoordinator, build_end_transaction_marker()) ends it.
-  // Errors: kRecordTooLarge, kInvalidRecord, kInvalidTimestamp, kCorrupt: nothing was written.
+  // A batch with a producer id must follow the producer's last one, and a transactional one opens
+  // the transaction here; a marker (kCoordinator, build_end_transaction_marker()) ends it. Errors:
+  // kRecordTooLarge, kInvalidRecord, kInvalidTimestamp, kCorrupt: nothing was written.
   //         kOutOfOrderSequence, kInvalidProducerEpoch, kInvalidTxnState, kFenced: as
   //         ProducerState::check() and check_marker().
   //         kNoSpace: nothing was kept, retriable. kIo: the log refuses all further appends.
@@ -183,10 +183,9 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
   // The producers as of a moment when everything below that offset was flushed; nullopt: none.
   virtual std::optional<ProducersAt> flushed_producers() const = 0;
 
-  // Whole batches from the one that holds `from`, as far as the isolation lets one see. At least one
-  // batch if there is any, then up to `bytes_max`.
-  // Errors: kOffsetOutOfRange (names log start and end), kCorrupt (names file, position, offset),
-  // kIo.
+  // Whole batches from the one that holds `from`, as far as the isolation lets one see. At least
+  // one batch if there is any, then up to `bytes_max`. Errors: kOffsetOutOfRange (names log start
+  // and end), kCorrupt (names file, position, offset), kIo.
   virtual Result<FetchResult> read(Offset from, std::size_t bytes_max,
                                    FetchIsolation isolation = FetchIsolation::kHighWatermark) = 0;
 

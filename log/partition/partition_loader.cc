@@ -571,8 +571,8 @@ class Loader {
   // --- Producers
 
   Status load_producers() {
-    ProducerLoad load{files_, options_.path, options_.name, names_, log_.segments,
-                      log_.log_start, log_.log_end};
+    ProducerLoad load{files_,        options_.path,  options_.name, names_,
+                      log_.segments, log_.log_start, log_.log_end};
     load.clean = options_.clean;
     load.trusted = options_.clean ? kOffsetMax : options_.recovery_point;
     load.known = options_.producers;

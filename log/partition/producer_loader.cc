@@ -16,7 +16,8 @@ namespace {
 
 class ProducerLoader {
  public:
-  explicit ProducerLoader(const ProducerLoad& load) : load_(load), out_{ProducerState(load.limits)} {}
+  explicit ProducerLoader(const ProducerLoad& load)
+      : load_(load), out_{ProducerState(load.limits)} {}
 
   Result<LoadedProducers> run() {
     find_snapshots();
@@ -79,12 +80,11 @@ class ProducerLoader {
         out_.state = ProducerState::from_entries(*entries, load_.limits);
         return *at;
       }
-      WEIR_WARN("producer snapshot not used file={} error=\"{}\"", path,
-                entries.error().message());
+      WEIR_WARN("producer snapshot not used file={} error=\"{}\"", path, entries.error().message());
       damaged_.insert(*at);
     }
     // Kafka's rule, too: a log without snapshots that was closed had no producers.
-    return load_.clean && snapshots_.empty() ? load_.log_end : first_base();
+    return with_known && load_.clean && snapshots_.empty() ? load_.log_end : first_base();
   }
 
   // Whose file, of what is below `from`, is broken: the base of the first such segment.
@@ -117,8 +117,7 @@ class ProducerLoader {
         entries = *std::move(read);
         in_file = entries.size();
       } else if (is_needed) {
-        WEIR_WARN("transaction index made anew file={} error=\"{}\"", path,
-                  read.error().message());
+        WEIR_WARN("transaction index made anew file={} error=\"{}\"", path, read.error().message());
         return false;
       }
     }
@@ -254,8 +253,8 @@ class ProducerLoader {
     }
     bool removed = false;
     for (const Offset at : snapshots_) {
-      const bool stays = at <= load_.log_end && !damaged_.contains(at) &&
-                         (bases.contains(at) || at == newest);
+      const bool stays =
+          at <= load_.log_end && !damaged_.contains(at) && (bases.contains(at) || at == newest);
       if (!stays) {
         WEIR_TRY(load_.files.remove_file(snapshot_path(load_.folder, at)));
         removed = true;

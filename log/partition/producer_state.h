@@ -35,14 +35,14 @@ struct EndedTransaction {
 };
 
 // What one partition knows of its producers (org.apache.kafka.storage.internals.log.
-// ProducerStateManager, ProducerAppendInfo): for each id its epoch, its last five batches, the epoch
-// of the coordinator that wrote its last marker and where its open transaction began. Pure: headers
-// and times in, verdicts out. A check changes nothing: what was appended is told afterwards, so that
-// an append that failed leaves no trace (KAFKA-6683).
+// ProducerStateManager, ProducerAppendInfo): for each id its epoch, its last five batches, the
+// epoch of the coordinator that wrote its last marker and where its open transaction began. Pure:
+// headers and times in, verdicts out. A check changes nothing: what was appended is told
+// afterwards, so that an append that failed leaves no trace (KAFKA-6683).
 //
 // Bounds: Limits::producers_max, about 250 bytes each. At the bound the sixteenth whose last batch
-//         or marker is oldest is forgotten, as if it had expired; producers with an open transaction
-//         never are: when there is none to forget, a new one is refused with kNoSpace.
+//         or marker is oldest is forgotten, as if it had expired; producers with an open
+//         transaction never are: when there is none to forget, a new one is refused with kNoSpace.
 // Threading: confined to its owner.
 class ProducerState {
  public:
@@ -81,9 +81,9 @@ class ProducerState {
   explicit ProducerState(Limits limits) : limits_(limits) {}
 
   // --- Before an append
-  // Whether a batch with records may be appended; a batch: it was, as this one, and nothing is to be
-  // appended. Of a coordinator's batch the epoch alone is judged.
-  // Errors: kInvalidProducerEpoch, kOutOfOrderSequence, kInvalidTxnState, kNoSpace.
+  // Whether a batch with records may be appended; a batch: it was, as this one, and nothing is to
+  // be appended. Of a coordinator's batch the epoch alone is judged. Errors: kInvalidProducerEpoch,
+  // kOutOfOrderSequence, kInvalidTxnState, kNoSpace.
   Result<std::optional<Batch>> check(const BatchHeader& header, const AppendOptions& options) const;
   // Whether a marker is to be appended; false: an earlier copy of it has ended the transaction.
   // Errors: kInvalidProducerEpoch; kFenced (a later coordinator has written).
@@ -94,14 +94,16 @@ class ProducerState {
   // How many producers were forgotten for it.
   std::size_t add(const BatchHeader& header);
   // nullopt: the producer had no transaction here.
-  std::optional<EndedTransaction> add_marker(const BatchHeader& header, const ControlRecord& marker);
+  std::optional<EndedTransaction> add_marker(const BatchHeader& header,
+                                             const ControlRecord& marker);
 
   // --- Verification of a transaction's first write (Kafka's VerificationStateEntry)
   // A number for AppendOptions::verification; nullopt when the transaction is open here already. A
   // marker of the producer or its first batch takes it back, so a verification that an abort
   // overtook is worth nothing (KAFKA-14884). Errors: kNoSpace.
   Result<std::optional<std::uint64_t>> start_verification(ProducerId id, ProducerEpoch epoch,
-                                                          std::int32_t base_sequence, Timestamp now);
+                                                          std::int32_t base_sequence,
+                                                          Timestamp now);
   bool has_open_transaction(ProducerId id, ProducerEpoch epoch) const;
 
   // Forgets producers whose last batch or marker is older than the expiration and that have no open

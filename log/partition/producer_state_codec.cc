@@ -1,5 +1,4 @@
 #include "log/partition/producer_state.h"
-
 #include "log/record/wire.h"
 
 #include <fmt/format.h>

@@ -65,8 +65,7 @@ Result<ProducersOfPartitions> read_producers_file(FileSystem& files, const std::
                : std::move(file).error();
   }
   Result<ProducersOfPartitions> partitions = parse_producers_file(*file);
-  return partitions.ok() ? std::move(partitions)
-                         : std::move(partitions).error().with_context(path);
+  return partitions.ok() ? std::move(partitions) : std::move(partitions).error().with_context(path);
 }
 
 }  // namespace weir::log

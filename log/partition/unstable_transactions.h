@@ -8,8 +8,8 @@
 
 namespace weir::log {
 
-// What holds the last stable offset of a partition back: transactions that are open, and those whose
-// marker is not below the high watermark yet (Kafka's unreplicated transactions). Pure.
+// What holds the last stable offset of a partition back: transactions that are open, and those
+// whose marker is not below the high watermark yet (Kafka's unreplicated transactions). Pure.
 //
 // Bounds: an entry an open transaction, and one a marker above the high watermark.
 // Threading: confined to its owner.

@@ -202,7 +202,8 @@ class Segment {
   std::int64_t index_interval_bytes_ WEIR_GUARDED_BY(mutex_) = 4096;
   std::uint32_t indexes_rebuilt_ WEIR_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<const std::vector<Damage>> damage_ WEIR_GUARDED_BY(mutex_);
-  std::optional<AbortedTransactions> aborted_ WEIR_GUARDED_BY(mutex_);  // nullopt: in the file alone
+  std::optional<AbortedTransactions> aborted_
+      WEIR_GUARDED_BY(mutex_);  // nullopt: in the file alone
   std::size_t aborted_count_ WEIR_GUARDED_BY(mutex_) = 0;
   std::size_t aborted_written_ WEIR_GUARDED_BY(mutex_) = 0;  // entries at the start of the file
   bool damage_learned_ WEIR_GUARDED_BY(mutex_) = false;

@@ -41,8 +41,8 @@ Status Segment::write_aborted(bool durable) {
     count = aborted_count_;
     if (from < count) {
       WEIR_ASSERT(aborted_.has_value());
-      bytes = encode_transaction_index({aborted_->begin() + static_cast<std::ptrdiff_t>(from),
-                                        aborted_->end()});
+      bytes = encode_transaction_index(
+          {aborted_->begin() + static_cast<std::ptrdiff_t>(from), aborted_->end()});
     }
   }
   if (count == 0 || (from == count && !durable)) {

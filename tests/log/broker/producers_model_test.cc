@@ -69,8 +69,8 @@ Reference reference_of(const std::vector<Entry>& history, Offset end) {
           stable = state.open >= 0 ? std::min(stable, state.open) : stable;
         }
         if (abort) {
-          ref.aborted.push_back({0, header.producer_id, Offset(first), header.base_offset,
-                                 Offset(stable)});
+          ref.aborted.push_back(
+              {0, header.producer_id, Offset(first), header.base_offset, Offset(stable)});
           for (RefBatch& batch : producer.window) {
             batch.aborted |= batch.first.value() >= first;
           }
@@ -93,8 +93,8 @@ Reference reference_of(const std::vector<Entry>& history, Offset end) {
       producer.window.clear();
       producer.epoch = header.producer_epoch.value();
     }
-    const std::int64_t last = (std::int64_t{header.base_sequence} + header.last_offset_delta) &
-                              0x7fffffff;
+    const std::int64_t last =
+        (std::int64_t{header.base_sequence} + header.last_offset_delta) & 0x7fffffff;
     producer.window.push_back({header.base_sequence, static_cast<std::int32_t>(last),
                                header.base_offset, header.last_offset()});
     if (producer.window.size() > 5) {
@@ -130,8 +130,7 @@ class Model {
         cuts_(durability == DurabilityMode::kFsync || !deletes_),
         disk_(MemoryFileSystem::Options{.seed = seed}) {
     open();
-    TopicConfig config = {{"segment.bytes", "2000"},
-                          {"index.interval.bytes", "300"}};
+    TopicConfig config = {{"segment.bytes", "2000"}, {"index.interval.bytes", "300"}};
     if (durability_ == DurabilityMode::kMemory) {
       config["weir.durability"] = "memory";
     }
@@ -157,8 +156,8 @@ class Model {
     options.seed = 7;
     options.tail_cache_bytes = rng_.chance(1, 2) ? 0 : 4096;
     options.offsets_partitions = 1;
-    options.wal = {.file_bytes_min = 16U << 10U, .file_bytes_max = 64U << 10U,
-                   .total_bytes_max = 256U << 10U};
+    options.wal = {
+        .file_bytes_min = 16U << 10U, .file_bytes_max = 64U << 10U, .total_bytes_max = 256U << 10U};
     Result<std::unique_ptr<LogDirectory>> opened = LogDirectory::open("data", options);
     ASSERT_TRUE(opened.ok()) << opened.error().to_string();
     log_ = *std::move(opened);
@@ -288,10 +287,9 @@ class Model {
     const RefBatch batch = producer.window[rng_.below(producer.window.size())];
     const From from{id, producer.epoch, batch.first_sequence, true};
     const auto count = static_cast<int>(batch.last.value() - batch.first.value()) + 1;
-    const auto answer = append(testing::producer_batch(from, count, clock_.now()),
-                               AppendOrigin::kBuilder,
-                               batch.aborted ? std::optional(Errc::kOutOfOrderSequence)
-                                             : std::nullopt);
+    const auto answer =
+        append(testing::producer_batch(from, count, clock_.now()), AppendOrigin::kBuilder,
+               batch.aborted ? std::optional(Errc::kOutOfOrderSequence) : std::nullopt);
     if (answer) {
       EXPECT_TRUE(answer->duplicate);
       EXPECT_EQ(answer->base_offset, batch.first);
@@ -313,9 +311,8 @@ class Model {
     }
     const bool again = options.transaction_version == 2 && producer.open < 0;
     const auto type = rng_.chance(1, 2) ? ControlType::kAbort : ControlType::kCommit;
-    const auto answer =
-        append(testing::marker(type, id, epoch, std::max(producer.coordinator, 0), clock_.now()),
-               options);
+    const auto answer = append(
+        testing::marker(type, id, epoch, std::max(producer.coordinator, 0), clock_.now()), options);
     EXPECT_TRUE(!answer || answer->duplicate == again);
   }
 

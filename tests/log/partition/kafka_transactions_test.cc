@@ -2,8 +2,8 @@
 #include "log/segment/segment_names.h"
 #include "tests/log/partition/producer_support.h"
 
-// Transactions as Kafka 4.3.1 wrote and served them, for transaction.version 0, 1 and 2: appended here
-// batch by batch, and opened as the broker left them.
+// Transactions as Kafka 4.3.1 wrote and served them, for transaction.version 0, 1 and 2: appended
+// here batch by batch, and opened as the broker left them.
 
 namespace weir::log {
 namespace {
@@ -24,7 +24,9 @@ struct Case {
   std::string folder;
   nlohmann::json expected;
 
-  std::string path() const { return fmt::format("producers/transactions-tv{}/{}", version, folder); }
+  std::string path() const {
+    return fmt::format("producers/transactions-tv{}/{}", version, folder);
+  }
 };
 
 void PrintTo(const Case& one, std::ostream* out) {
@@ -151,8 +153,7 @@ TEST_P(KafkaTransactions, GiveTheSameOffsetsIndexesAndSnapshotsWhenTheyAreAppend
   const auto segments = partition.segments();
   ASSERT_EQ(segments.size(), one.expected["segments"].size());
   for (const std::size_t bytes_max : {1U, 300U, 1U << 20U}) {
-    EXPECT_EQ(committed_ranges(partition, bytes_max),
-              one.expected["readCommitted"].get<Ranges>());
+    EXPECT_EQ(committed_ranges(partition, bytes_max), one.expected["readCommitted"].get<Ranges>());
   }
   ASSERT_TRUE(partition.close().ok());
   expect_files(one.expected);
@@ -162,8 +163,8 @@ TEST_P(KafkaTransactions, GiveTheSameOffsetsIndexesAndSnapshotsWhenTheyAreAppend
   expect_snapshot(one.expected, Offset(one.expected["logEndOffset"]));
 }
 
-// A Fetch answer of the broker names more transactions than overlap its bytes; of those that do, ours
-// names the same, in the same order.
+// A Fetch answer of the broker names more transactions than overlap its bytes; of those that do,
+// ours names the same, in the same order.
 TEST_P(KafkaTransactions, AreFetchedAsTheBrokerServedThem) {
   const Case& one = GetParam();
   const auto fetches = json_of(fmt::format("producers/transactions-tv{}/fetch.json", one.version));
@@ -176,9 +177,9 @@ TEST_P(KafkaTransactions, AreFetchedAsTheBrokerServedThem) {
   for (const nlohmann::json& fetch : fetches[one.folder]) {
     const bool committed = fetch[0] == "read_committed";
     const Offset from(fetch[2]);
-    const auto read = partition.read(from, fetch[1].get<std::size_t>(),
-                                     committed ? FetchIsolation::kCommitted
-                                               : FetchIsolation::kHighWatermark);
+    const auto read =
+        partition.read(from, fetch[1].get<std::size_t>(),
+                       committed ? FetchIsolation::kCommitted : FetchIsolation::kHighWatermark);
     ASSERT_EQ(read.ok(), fetch[3] == "NONE") << fetch;
     if (!read.ok()) {
       continue;
@@ -272,10 +273,10 @@ TEST_P(KafkaTransactions, AreFoundAlthoughSideFilesAreDamaged) {
 
 INSTANTIATE_TEST_SUITE_P(All, KafkaTransactions, ::testing::ValuesIn(all_cases()),
                          [](const auto& info) {
-                           std::string name = fmt::format("tv{}_{}", info.param.version,
-                                                          info.param.folder);
-                           std::replace_if(name.begin(), name.end(),
-                                           [](char c) { return c == '-'; }, '_');
+                           std::string name =
+                               fmt::format("tv{}_{}", info.param.version, info.param.folder);
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return c == '-'; }, '_');
                            return name;
                          });
 
@@ -308,8 +309,9 @@ TEST(KafkaTransactionsLeftOpen, HoldTheLastStableOffset) {
 
 // --- Idempotent producers
 
-// The answers of the broker, by a partition; the first two images are what it stood on. What differs:
-// after a crash our window is still five (steps 54 to 56), and it is after a restart of our own.
+// The answers of the broker, by a partition; the first two images are what it stood on. What
+// differs: after a crash our window is still five (steps 54 to 56), and it is after a restart of
+// our own.
 TEST(KafkaIdempotence, GivesTheVerdictsOfTheBrokerOnItsOwnFolders) {
   struct Life {
     std::string image;
@@ -352,9 +354,8 @@ TEST(KafkaIdempotence, GivesTheVerdictsOfTheBrokerOnItsOwnFolders) {
 }
 
 TEST(KafkaIdempotence, LeavesTheSnapshotsOfTheBroker) {
-  for (const std::string image :
-       {"idempotent-after-first-stop", "idempotent-after-second-stop",
-        "idempotent-after-kill-and-third-stop"}) {
+  for (const std::string image : {"idempotent-after-first-stop", "idempotent-after-second-stop",
+                                  "idempotent-after-kill-and-third-stop"}) {
     const auto expected = json_of("producers/" + image + "/expected.json");
     for (const nlohmann::json& one : expected["partitions"]) {
       const std::string folder = one["folder"];
@@ -364,8 +365,7 @@ TEST(KafkaIdempotence, LeavesTheSnapshotsOfTheBroker) {
       LocalPartition& partition = log.open();
       for (const StoredBatch& batch : batches_of("producers/" + image + "/" + folder)) {
         // With old timestamps the broker had forgotten the producer and took a batch again.
-        const auto appended =
-            partition.append(testing::as_sent(batch), AppendOrigin::kCoordinator);
+        const auto appended = partition.append(testing::as_sent(batch), AppendOrigin::kCoordinator);
         ASSERT_TRUE(appended.ok()) << appended.error().to_string();
       }
       ASSERT_TRUE(partition.close().ok());

@@ -1,4 +1,5 @@
 #include "log/partition/producer_state.h"
+
 #include "log/partition/producers_file.h"
 #include "tests/log/partition/producer_support.h"
 
@@ -89,8 +90,7 @@ TEST(ProducerState, GivesTheVerdictsOfABroker) {
     const int number = step["step"];
     if (number == 38 || number == 53) {
       for (auto& [topic, state] : logs) {
-        const auto snapshot =
-            parse_producer_snapshot(encode_producer_snapshot(state.entries()));
+        const auto snapshot = parse_producer_snapshot(encode_producer_snapshot(state.entries()));
         ASSERT_TRUE(snapshot.ok());
         state = ProducerState::from_entries(*snapshot, kLimits);
         state.expire(kBrokerNow);
@@ -224,7 +224,7 @@ TEST(ProducerState, HasABoundAndForgetsTheOldestThere) {
   }
   EXPECT_EQ(state.size(), 32U);
   offer(state, header_of({100, 0, 0}, 1, 0, kStart + 100), end);
-  EXPECT_EQ(state.size(), 30U);  // three gone, one new
+  EXPECT_EQ(state.size(), 30U);                   // three gone, one new
   EXPECT_NE(state.find(ProducerId(3)), nullptr);  // open
   EXPECT_EQ(state.find(ProducerId(4)), nullptr);
   EXPECT_EQ(state.find(ProducerId(6)), nullptr);
@@ -267,22 +267,22 @@ TEST(ProducerState, KeepsAllItsBatchesInTheFileBesideTheWriteAheadLog) {
 
 // The vector of the reference, made by Kafka's classes.
 TEST(ProducerSnapshot, HasKafkasBytes) {
-  const std::vector<ProducerEntry> entries = {{ProducerId(4242), ProducerEpoch(7), 102, Offset(2),
-                                               2, 1'700'000'000'005, -1, kNoOffset}};
+  const std::vector<ProducerEntry> entries = {
+      {ProducerId(4242), ProducerEpoch(7), 102, Offset(2), 2, 1'700'000'000'005, -1, kNoOffset}};
   std::string hex;
   for (const char byte : encode_producer_snapshot(entries)) {
     hex += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   }
-  EXPECT_EQ(hex,
-            "00016906b8ea0000000100000000000010920007000000660000000000000002000000020000018bcfe56805"
-            "ffffffffffffffffffffffff");
+  EXPECT_EQ(
+      hex,
+      "00016906b8ea0000000100000000000010920007000000660000000000000002000000020000018bcfe56805"
+      "ffffffffffffffffffffffff");
 }
 
 TEST(ProducerSnapshot, IsReadAsWrittenAndRefusedWhenDamaged) {
   const auto file = testing::file_text(
-      posix_file_system(),
-      testing::data_folder("producers/idempotent-after-first-stop/idem-raw-0/"
-                           "00000000000000000030.snapshot"));
+      posix_file_system(), testing::data_folder("producers/idempotent-after-first-stop/idem-raw-0/"
+                                                "00000000000000000030.snapshot"));
   const auto entries = parse_producer_snapshot(file);
   ASSERT_TRUE(entries.ok());
   EXPECT_EQ(entries->size(), 6U);
@@ -305,10 +305,9 @@ TEST(ProducerStateBugs, ExpiryCountsTheTimeOfTheMarker) {
   state.add_marker(marker_header(1, 0, 1, kStart + 5000), control(ControlType::kCommit, 7));
   state.expire(kStart + 5500);
   ASSERT_NE(state.find(ProducerId(1)), nullptr);
-  EXPECT_EQ(state.check_marker(marker_header(1, 0, 2), control(ControlType::kAbort, 6), 0)
-                .error()
-                .code(),
-            Errc::kFenced);
+  EXPECT_EQ(
+      state.check_marker(marker_header(1, 0, 2), control(ControlType::kAbort, 6), 0).error().code(),
+      Errc::kFenced);
 }
 
 // KAFKA-14884: what was verified before an abort must not begin the next transaction.
@@ -344,16 +343,14 @@ TEST(ProducerStateBugs, ALateMarkerDoesNotEndTheNextTransaction) {
   state.add_marker(marker_header(1, 1, end.value()), control(ControlType::kCommit));
   end = end.next();
   offer(state, header_of({1, 1, 0, true}, 1), end);
-  EXPECT_EQ(
-      state.check_marker(marker_header(1, 1, end.value()), control(ControlType::kAbort), 2)
-          .error()
-          .code(),
-      Errc::kInvalidProducerEpoch);
-  EXPECT_EQ(
-      state.check_marker(marker_header(1, 0, end.value()), control(ControlType::kAbort), 0)
-          .error()
-          .code(),
-      Errc::kInvalidProducerEpoch);
+  EXPECT_EQ(state.check_marker(marker_header(1, 1, end.value()), control(ControlType::kAbort), 2)
+                .error()
+                .code(),
+            Errc::kInvalidProducerEpoch);
+  EXPECT_EQ(state.check_marker(marker_header(1, 0, end.value()), control(ControlType::kAbort), 0)
+                .error()
+                .code(),
+            Errc::kInvalidProducerEpoch);
 }
 
 }  // namespace

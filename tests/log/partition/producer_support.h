@@ -24,14 +24,14 @@ inline SharedBytes producer_batch(const From& from, int count, Timestamp first =
   for (int i = 0; i < count; ++i) {
     EXPECT_TRUE(builder.append(RecordRef{ByteView("k"), ByteView("value"), first + i, {}}));
   }
-  return builder.seal({ProducerId(from.id), ProducerEpoch(from.epoch), from.sequence,
-                       from.transactional});
+  return builder.seal(
+      {ProducerId(from.id), ProducerEpoch(from.epoch), from.sequence, from.transactional});
 }
 
 inline SharedBytes marker(ControlType type, std::int64_t id, std::int16_t epoch,
                           std::int32_t coordinator_epoch = 0, Timestamp now = kStart) {
-  return build_end_transaction_marker(type, ProducerId(id), ProducerEpoch(epoch),
-                                      coordinator_epoch, now);
+  return build_end_transaction_marker(type, ProducerId(id), ProducerEpoch(epoch), coordinator_epoch,
+                                      now);
 }
 
 struct StoredBatch {
