@@ -8,6 +8,10 @@ namespace {
 
 using P = Property<EmbeddedLogOptions>;
 const std::array kProperties{
+    P{.name = "producer.id.expiration.ms",
+      .member = &EmbeddedLogOptions::producer_id_expiration_ms,
+      .min = 1,
+      .doc = "How long a partition knows a producer that writes nothing."},
     P{.name = "weir.scrub.bytes.per.second",
       .member = &EmbeddedLogOptions::scrub_bytes_per_second,
       .min = 0,
