@@ -60,7 +60,7 @@ std::string DirectoryLayout::checksum_folder(const Uuid& topic_id, PartitionId p
 }
 
 bool is_internal_topic(const std::string& topic) {
-  return topic == kMetadataTopic || topic == kOffsetsTopic || topic == "__transaction_state";
+  return topic == kMetadataTopic || topic == kOffsetsTopic || topic == kTransactionTopic;
 }
 
 LogDirectory::LogDirectory(const std::string& path, const LogDirectoryOptions& options)
@@ -70,6 +70,7 @@ LogDirectory::LogDirectory(const std::string& path, const LogDirectoryOptions& o
       resources_(std::make_shared<SegmentResources>(limits_of(options, *options.files, layout_))),
       reserve_(*options.files, layout_.reserve, options.read_only ? 0 : options.disk_reserve_bytes),
       offsets_(*this, *options.clock),
+      transactions_(*this, offsets_, *options.clock, options.transactions),
       rng_(options.seed) {}
 
 Partition::Environment LogDirectory::environment() const {
@@ -129,6 +130,7 @@ Partition::OpenOptions LogDirectory::open_options(const TopicPartition& name,
   };
   options.log_start = value(log_starts_);
   options.recovery_point = value(recovery_points_);
+  options.recovery_point_known = recovery_points_known_;
   options.clean = clean_;
   options.read_only = options_.read_only;
   options.internal = is_internal_topic(name.topic);

@@ -2,6 +2,7 @@
 
 #include "log/broker/scrubber.h"
 #include "log/coordinator/group_offsets.h"
+#include "log/coordinator/transactions.h"
 #include "log/durability/write_ahead_log.h"
 #include "log/metadata/metadata_image.h"
 #include "log/partition/checkpoint_file.h"
@@ -38,7 +39,6 @@ struct DirectoryLayout {
 };
 
 inline constexpr std::string_view kMetadataTopic = "__cluster_metadata";
-inline constexpr std::string_view kOffsetsTopic = "__consumer_offsets";
 inline constexpr std::string_view kDeletedFolderSuffix = "-delete";
 inline constexpr std::int32_t kNodeId = 1;  // of this directory's one node
 bool is_internal_topic(const std::string& topic);
@@ -54,7 +54,9 @@ struct LogDirectoryOptions {
   std::size_t open_files_max = 0;
   std::uint64_t disk_reserve_bytes = 4U << 20U;  // see DiskReserve; 0: none
   std::int32_t offsets_partitions = 50;          // offsets.topic.num.partitions
-  ProducerState::Limits producers;               // of a partition
+  std::int32_t transaction_partitions = 50;      // transaction.state.log.num.partitions
+  TransactionCoordinatorOptions transactions;
+  ProducerState::Limits producers;  // of a partition
   WalOptions wal;
   ScrubOptions scrub;
   // Told, on any thread, when checkpoint() is due; null: it is run when there is no other way.
@@ -68,7 +70,7 @@ struct LogDirectoryOptions {
 //            never wait for them.
 // Files:     one process holds the directory for writing (log/.lock names it); any number read it
 //            beside the holder, up to the high watermarks that the holder publishes.
-class LogDirectory : private OffsetsTopic {
+class LogDirectory : private OffsetsTopic, private TransactionTopics {
  public:
   // Makes the directory if it is absent or empty (not when read_only). After an unclean end every
   // partition is recovered and the result is logged, a line a partition that lost something.
@@ -100,12 +102,14 @@ class LogDirectory : private OffsetsTopic {
   // An id that no producer of this directory had before, whatever happened since. They are taken
   // from the metadata log in blocks of 1,000. Errors: kReadOnly, kClosed; kIo, kNoSpace, kTimedOut
   // when a block had to be taken.
-  Result<ProducerId> next_producer_id();
+  Result<ProducerId> next_producer_id() override;
 
   // What the start found; of partitions that were opened since, nothing more.
   RecoveryResult recovery() const;
 
   GroupOffsets& offsets() { return offsets_; }
+  // Requires: not read only.
+  Transactions& transactions() { return transactions_; }
   const DirectoryLayout& layout() const { return layout_; }
   // Requires: not read only.
   WriteAheadLog::Metrics wal_metrics() const { return durability_->metrics(); }
@@ -201,6 +205,14 @@ class LogDirectory : private OffsetsTopic {
   Status ensure_exists() override;
   Result<std::shared_ptr<Partition>> open(PartitionId index) override;
   Uuid topic_id(const std::string& topic) override;
+  // TransactionTopics
+  std::int32_t state_partitions() override;
+  Status ensure_state_topic() override;
+  Result<std::shared_ptr<Partition>> open_to_append(const TopicPartition& name) override;
+
+  std::int32_t partitions_of(std::string_view topic) const;
+  // Makes one of the log's own topics if it does not exist.
+  Status ensure_topic(std::string_view name, std::int32_t partitions, TopicConfig config);
 
   const DirectoryLayout layout_;
   const LogDirectoryOptions options_;
@@ -220,9 +232,11 @@ class LogDirectory : private OffsetsTopic {
   // As the files said at the start. They know topics by name alone: they hold for the topics that
   // were there then, not for one that was made since under a name of them.
   OffsetCheckpoint recovery_points_, high_watermarks_, log_starts_;
+  bool recovery_points_known_ = false;
   std::set<Uuid> topics_at_start_;
   ProducersOfPartitions known_producers_;  // as the last process left them
   GroupOffsets offsets_;
+  Transactions transactions_;
 
   Mutex checkpoint_mutex_;  // serialises the writing of checkpoint files; held across their I/O
   // What each of these files says, once it was written by this process.

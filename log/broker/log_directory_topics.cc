@@ -282,27 +282,52 @@ void LogDirectory::remove_topic_waiter(const std::shared_ptr<Notifier>& waiter) 
   topic_waiters_.erase(waiter);
 }
 
-std::int32_t LogDirectory::partition_count() {
+// --- The log's own topics
+
+std::int32_t LogDirectory::partitions_of(std::string_view name) const {
   const MutexLock lock(state_mutex_);
-  const TopicImage* topic = image_.find(std::string(kOffsetsTopic));
+  const TopicImage* topic = image_.find(std::string(name));
   return topic == nullptr ? 0 : static_cast<std::int32_t>(topic->leader_epochs.size());
 }
 
-Status LogDirectory::ensure_exists() {
-  if (partition_count() > 0) {
+Status LogDirectory::ensure_topic(std::string_view name, std::int32_t partitions,
+                                  TopicConfig config) {
+  if (partitions_of(name) > 0) {
     return {};
   }
+  config.emplace("cleanup.policy", "compact");
+  config.emplace("segment.bytes", "104857600");
   TopicSpec spec;
-  spec.name = kOffsetsTopic;
-  spec.partitions = options_.offsets_partitions;
-  spec.config = {{"cleanup.policy", "compact"},
-                 {"compression.type", "producer"},
-                 {"segment.bytes", "104857600"}};
+  spec.name = name;
+  spec.partitions = partitions;
+  spec.config = std::move(config);
   Result<TopicDescription> made = create_topic(spec);
   if (!made.ok() && made.error().code() != Errc::kTopicExists) {
     return std::move(made).error();
   }
   return {};
+}
+
+std::int32_t LogDirectory::partition_count() {
+  return partitions_of(kOffsetsTopic);
+}
+
+Status LogDirectory::ensure_exists() {
+  return ensure_topic(kOffsetsTopic, options_.offsets_partitions,
+                      {{"compression.type", "producer"}});
+}
+
+std::int32_t LogDirectory::state_partitions() {
+  return partitions_of(kTransactionTopic);
+}
+
+Status LogDirectory::ensure_state_topic() {
+  return ensure_topic(kTransactionTopic, options_.transaction_partitions,
+                      {{"compression.type", "uncompressed"}});
+}
+
+Result<std::shared_ptr<Partition>> LogDirectory::open_to_append(const TopicPartition& name) {
+  return partition_for_append(name);
 }
 
 Result<std::shared_ptr<Partition>> LogDirectory::open(PartitionId index) {

@@ -18,6 +18,8 @@ constexpr Duration kTimeoutMax = std::chrono::hours(24 * 365);
 // How often a waiting poll() looks whether partitions came or went.
 constexpr Duration kGroupInterval = std::chrono::milliseconds(500);
 constexpr Duration kWaitMin = std::chrono::milliseconds(10);
+// Between two questions for an offset that an open transaction may change.
+constexpr Duration kUnstableRetry = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -194,7 +196,10 @@ Result<ConsumerRecords> Consumer::poll(Duration timeout) {
   for (;;) {
     WEIR_TRY(poll_group());
     auto_commit_if_due();
-    WEIR_TRY(find_positions());
+    const Status found = find_positions();
+    // An open transaction decides where its reader goes on; what has a position is read meanwhile.
+    const bool unstable = !found.ok() && found.error().code() == Errc::kUnstableOffset;
+    WEIR_TRY(unstable ? Status() : found);
     if (woken_.exchange(false, std::memory_order_acq_rel)) {
       return ConsumerRecords();
     }
@@ -204,7 +209,8 @@ Result<ConsumerRecords> Consumer::poll(Duration timeout) {
     }
     const Status failure = fetches_->failure();
     const Duration left = failure.ok() ? deadline - system_clock().monotonic() : Duration::zero();
-    WEIR_TRY_ASSIGN(const bool moved, fetch(wait_limit(left)));
+    WEIR_TRY_ASSIGN(const bool moved,
+                    fetch(wait_limit(unstable ? std::min(left, kUnstableRetry) : left)));
     batches = fetches_->take(options_.poll_records_max);
     if (!batches.empty()) {
       return ConsumerRecords(std::move(batches));
@@ -285,7 +291,9 @@ Status Consumer::find_positions(std::span<const std::uint32_t> indices) {
   std::vector<std::optional<CommittedOffset>> committed(names.size());
   if (group_) {
     commits_->drain();
-    WEIR_TRY_ASSIGN(committed, group_->committed(names));
+    WEIR_TRY_ASSIGN(committed, options_.isolation_level == IsolationLevel::kReadCommitted
+                                   ? group_->committed_stable(names)
+                                   : group_->committed(names));
   }
   Status failure;
   for (std::size_t i = 0; i < indices.size(); ++i) {

@@ -12,10 +12,13 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace weir::log {
+
+inline constexpr std::string_view kOffsetsTopic = "__consumer_offsets";
 
 // What the coordinator needs from the directory above it.
 class OffsetsTopic {

@@ -91,7 +91,7 @@ class Transactions::EndGroup {
       if (!partition.ok()) {
         continue;  // the topic was deleted: fits_one_group() opened it, or found that
       }
-      if (name.topic == kOffsetsTopicName) {
+      if (name.topic == kOffsetsTopic) {
         offsets_markers_.emplace_back(
             group_.size(), OffsetsMarker{name.partition, markers.producer.id, markers.commit});
       }

@@ -245,7 +245,7 @@ void Transactions::finish_step(const Step& step, Run& run) {
       continue;
     }
     done.push_back(name);
-    if (step.is_markers && name.topic == kOffsetsTopicName) {
+    if (step.is_markers && name.topic == kOffsetsTopic) {
       run.offsets_markers.push_back({name.partition, step.producer, step.commit});
     }
   }

@@ -20,7 +20,6 @@ namespace weir::log {
 
 // What the coordinator needs from the directory above it.
 inline constexpr std::string_view kTransactionTopic = "__transaction_state";
-inline constexpr std::string_view kOffsetsTopicName = "__consumer_offsets";
 
 class TransactionTopics {
  public:

@@ -20,6 +20,8 @@ struct ProducerSettings : CompressionSettings {
   bool partitioner_ignore_keys = false;
   bool enable_idempotence = true;
   std::int64_t max_in_flight = 5;
+  std::string transactional_id;
+  std::int64_t transaction_timeout_ms = 60'000;
 };
 
 using P = Property<ProducerSettings>;
@@ -73,6 +75,14 @@ const std::array kProperties{
     P{.name = "partitioner.ignore.keys",
       .member = &ProducerSettings::partitioner_ignore_keys,
       .doc = "Spread records with a key as those without one."},
+    P{.name = "transactional.id",
+      .member = &ProducerSettings::transactional_id,
+      .doc = "Who this producer is to the log's transactions; needs enable.idempotence."},
+    P{.name = "transaction.timeout.ms",
+      .member = &ProducerSettings::transaction_timeout_ms,
+      .min = 1,
+      .max = INT32_MAX,
+      .doc = "Longest transaction; the log's transaction.max.timeout.ms bounds it."},
     P{.name = "compression.type",
       .member = &ProducerSettings::type,
       .one_of = CompressionSettings::kTypes,
@@ -133,6 +143,12 @@ Result<ProducerOptions> ProducerOptions::parse(const std::map<std::string, std::
   }
   ProducerOptions options;
   WEIR_TRY_ASSIGN(options.enable_idempotence, idempotence_of(read, settings));
+  if (!read.transactional_id.empty() && !options.enable_idempotence) {
+    return Error(Errc::kInvalidConfig,
+                 "producer: transactional.id needs enable.idempotence=true and acks=all");
+  }
+  options.transactional_id = read.transactional_id;
+  options.transaction_timeout_ms = read.transaction_timeout_ms;
   options.acks = acks_of(read.acks);
   options.batch_size = read.batch_size;
   options.linger_ms = read.linger_ms;

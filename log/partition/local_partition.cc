@@ -200,6 +200,9 @@ Result<Partition::Appended> LocalPartition::append_locked(SharedBytes& batch,
     pending.added = true;
     publish(batch, header, settings, pending);
     if (pending.group != nullptr) {
+      const MutexLock lock(mutex_);
+      group_from_ = group_from_ == kNoOffset ? base : group_from_;
+      group_end_ = header.next_offset();
       pending.group->push_back({shared_from_this(), std::move(batch), header.next_offset()});
     } else {
       environment_.durability->add(shared_from_this(), std::move(batch), header.next_offset());

@@ -132,6 +132,9 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
     // recovery point are then kept as far as they are whole, and the write-ahead log decides where
     // they differ or end. Without it the files alone are recovered, and synced.
     std::optional<WalTail> wal_tail;
+    // The recovery point is what the last checkpoint wrote: whatever stands above it and was ever
+    // acknowledged is in the write-ahead log.
+    bool recovery_point_known = false;
     LeaderEpoch leader_epoch;  // of the controller's metadata
     bool read_only = false;    // writes nothing; high watermark comes from refresh()
     bool internal = false;     // the log's own topic: on a full disk it may use the reserve

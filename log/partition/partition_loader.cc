@@ -70,6 +70,10 @@ class Loader {
   // Above the recovery point files were not synced in their order: the first bad batch, or a hole
   // between two files, is the end of what a power cut left.
   bool loose_tail() const { return memory_log() || (replays() && options_.wal_tail->intact); }
+  // Whether a batch of the files that the write-ahead log does not have may be judged by that.
+  bool cuts_unlogged() const {
+    return replays() && options_.wal_tail->intact && options_.recovery_point_known && !memory_log();
+  }
   std::string path_of(std::string_view name) const { return join_path(options_.path, name); }
 
   Status list_folder() {
@@ -242,7 +246,7 @@ class Loader {
     ScanRange range = range_of(candidate);
     range.verify_from = recovery_point_;
     range.durable_to = last || loose_tail() ? recovery_point_ : kOffsetMax;
-    if (replays() && !options_.wal_tail->batches.empty()) {
+    if (replays() && (!options_.wal_tail->batches.empty() || cuts_unlogged())) {
       range.collect_from = recovery_point_;
     }
     candidate.indexes = SegmentIndexes(candidate.base);
@@ -454,7 +458,8 @@ class Loader {
   // --- The write-ahead log
 
   // A batch above the recovery point that the write-ahead log knows otherwise is what an earlier
-  // life wrote and a power cut brought back: the files end before it.
+  // life wrote and a power cut brought back: the files end before it. So they do before a marker
+  // behind its end: what else was in its group is not known to be there.
   Status cut_at_difference(std::size_t& keep) {
     auto known = options_.wal_tail->batches.begin();
     const auto end = options_.wal_tail->batches.end();
@@ -464,7 +469,15 @@ class Loader {
           ++known;
         }
         if (known == end) {
-          return Status();
+          if (!cuts_unlogged()) {
+            return Status();
+          }
+          if (batch.base < recovery_point_ || (!batch.is_marker && !options_.internal)) {
+            continue;
+          }
+          return cut_at(keep, i, batch.base,
+                        fmt::format("the batch at offset {} is of a group that was not written",
+                                    batch.base.value()));
         }
         const BatchHeader& header = known->header;
         const bool same = header.base_offset == batch.base && header.crc == batch.crc &&
@@ -472,15 +485,21 @@ class Loader {
         if (header.base_offset > batch.base || same) {
           continue;
         }
-        keep = i;
-        WEIR_TRY(walk_again(candidates_[i], batch.base));
-        log_.report.truncated_bytes = 0;
-        note_cut(candidates_[i], fmt::format("the batch at offset {} is not the one that the "
-                                             "write-ahead log has",
-                                             batch.base.value()));
-        return Status();
+        return cut_at(keep, i, batch.base,
+                      fmt::format("the batch at offset {} is not the one that the write-ahead log "
+                                  "has",
+                                  batch.base.value()));
       }
     }
+    return Status();
+  }
+
+  // The files end before `base`, which stands in the candidate `at`.
+  Status cut_at(std::size_t& keep, std::size_t at, Offset base, const std::string& why) {
+    keep = at;
+    WEIR_TRY(walk_again(candidates_[at], base));
+    log_.report.truncated_bytes = 0;
+    note_cut(candidates_[at], why);
     return Status();
   }
 

@@ -55,6 +55,7 @@ struct ScannedBatch {
   Offset base;
   LeaderEpoch epoch;
   std::uint32_t crc = 0;
+  bool is_marker = false;  // a transactional control batch
 };
 
 struct ScanResult {

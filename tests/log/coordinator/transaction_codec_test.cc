@@ -109,8 +109,8 @@ TEST_P(KafkasRecords, AreReadAndWrittenByteForByte) {
 INSTANTIATE_TEST_SUITE_P(Versions, KafkasRecords,
                          ::testing::Values(std::pair("tv0", 0), std::pair("tv1", 1),
                                            std::pair("tv2-expired", 1)),
-                         [](const auto& info) {
-                           std::string name = info.param.first;
+                         [](const auto& version) {
+                           std::string name = version.param.first;
                            std::erase(name, '-');
                            return name;
                          });
