@@ -323,7 +323,7 @@ TEST(TransactionCoordinator, AStatusThatNoLogHasIsRefused) {
 // --- Reference R 4.3
 
 // 59: KAFKA-17754, KAFKA-14402. A delayed EndTxn must not decide a later transaction.
-TEST(TransactionBugs, Kafka17754DelayedEndTxnDoesNotDecideTheNextTransaction) {
+TEST(TransactionCoordinatorBugs, Kafka17754DelayedEndTxnDoesNotDecideTheNextTransaction) {
   ImmediateTransactions world;
   world.init("tx");
   world.add("tx", pair_of(0, 0), {kFirst});
@@ -337,7 +337,7 @@ TEST(TransactionBugs, Kafka17754DelayedEndTxnDoesNotDecideTheNextTransaction) {
 
 // 60: KAFKA-14884. What was verified is verified again right before the append: an abort in
 // between is seen.
-TEST(TransactionBugs, Kafka14884AnAbortBetweenVerificationAndAppendIsSeen) {
+TEST(TransactionCoordinatorBugs, Kafka14884AnAbortBetweenVerificationAndAppendIsSeen) {
   ImmediateTransactions world;
   world.client_version = 0;
   world.init("tx", 1000);
@@ -349,7 +349,7 @@ TEST(TransactionBugs, Kafka14884AnAbortBetweenVerificationAndAppendIsSeen) {
 }
 
 // 61: KAFKA-10080. A completion that is reported twice writes one record.
-TEST(TransactionBugs, Kafka10080ACompletionIsWrittenOnce) {
+TEST(TransactionCoordinatorBugs, Kafka10080ACompletionIsWrittenOnce) {
   ImmediateTransactions world;
   world.init("tx");
   world.add("tx", pair_of(0, 0), {kFirst});
@@ -367,7 +367,7 @@ TEST(TransactionBugs, Kafka10080ACompletionIsWrittenOnce) {
 }
 
 // 62: KAFKA-9666. A fencing abort that could not be written does not use up epochs.
-TEST(TransactionBugs, Kafka9666AFailedFenceDoesNotRaiseTheEpoch) {
+TEST(TransactionCoordinatorBugs, Kafka9666AFailedFenceDoesNotRaiseTheEpoch) {
   ImmediateTransactions world;
   world.init("tx");
   world.add("tx", pair_of(0, 0), {kFirst});
