@@ -17,8 +17,8 @@ namespace weir::log {
 // does the rest.
 class Transactions::EndGroup {
  public:
-  EndGroup(Transactions& owner, std::string transactional_id)
-      : owner_(owner), id_(std::move(transactional_id)) {}
+  EndGroup(Transactions& owner, std::string transactional_id, OpenPartitions partitions)
+      : owner_(owner), id_(std::move(transactional_id)), open_(std::move(partitions)) {}
 
   void run(AppendTransactionState prepare, Run& run) WEIR_NO_THREAD_SAFETY_ANALYSIS {
     TransactionCoordinator& core = owner_.core_;
@@ -87,15 +87,15 @@ class Transactions::EndGroup {
     AppendOptions options(AppendOrigin::kCoordinator);
     options.transaction_version = markers.client_version;
     for (const TopicPartition& name : markers.partitions) {
-      const Result<std::shared_ptr<Partition>> partition = owner_.topics_.open_to_append(name);
-      if (!partition.ok()) {
-        continue;  // the topic was deleted: fits_one_group() opened it, or found that
+      const auto partition = open_.find(name);
+      if (partition == open_.end()) {
+        continue;  // its topic was deleted
       }
       if (name.topic == kOffsetsTopic) {
         offsets_markers_.emplace_back(
             group_.size(), OffsetsMarker{name.partition, markers.producer.id, markers.commit});
       }
-      add(*partition, owner_.encode_marker(markers, coordinator), options);
+      add(partition->second, owner_.encode_marker(markers, coordinator), options);
     }
   }
 
@@ -122,6 +122,7 @@ class Transactions::EndGroup {
 
   Transactions& owner_;
   const std::string id_;
+  const OpenPartitions open_;
   std::vector<GroupedAppend> group_;
   std::vector<std::shared_ptr<Partition>> partitions_;  // of group_
   // With the index in group_ of what they are, or (answers) of what comes behind them.
@@ -130,24 +131,28 @@ class Transactions::EndGroup {
   std::vector<std::pair<std::size_t, TransactionAnswer>> answers_;
 };
 
-// Every partition can be opened, or is gone, and is in the write-ahead log.
-bool Transactions::fits_one_group(const TransactionValue& value) {
+std::optional<Transactions::OpenPartitions> Transactions::open_for_group(
+    const TransactionValue& value) {
+  OpenPartitions open;
   for (const auto& [topic, partitions] :
        value.partitions.value_or(std::vector<TransactionValue::TopicPartitions>())) {
     for (const PartitionId index : partitions) {
-      const Result<std::shared_ptr<Partition>> partition = topics_.open_to_append({topic, index});
-      if (partition.ok() ? (*partition)->settings().durability == DurabilityMode::kMemory
-                         : partition.error().code() != Errc::kUnknownTopic) {
-        return false;
+      const TopicPartition name{topic, index};
+      Result<std::shared_ptr<Partition>> partition = topics_.open_to_append(name);
+      if (partition.ok() && (*partition)->settings().durability == DurabilityMode::kFsync) {
+        open.emplace(name, *std::move(partition));
+      } else if (partition.ok() || partition.error().code() != Errc::kUnknownTopic) {
+        return std::nullopt;
       }
     }
   }
-  return true;
+  return open;
 }
 
-void Transactions::end_in_one_group(AppendTransactionState prepare, Run& run) {
+void Transactions::end_in_one_group(AppendTransactionState prepare, OpenPartitions partitions,
+                                    Run& run) {
   const std::string id = prepare.transactional_id;
-  EndGroup(*this, id).run(std::move(prepare), run);
+  EndGroup(*this, id, std::move(partitions)).run(std::move(prepare), run);
 }
 
 }  // namespace weir::log

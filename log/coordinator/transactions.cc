@@ -164,9 +164,11 @@ std::optional<Transactions::Step> Transactions::next_step(Run& run) {
 
 std::optional<Transactions::Step> Transactions::append_state(const AppendTransactionState& record,
                                                              Run& run) {
-  if (is_decision(record) && fits_one_group(*record.value)) {
-    end_in_one_group(record, run);
-    return std::nullopt;
+  if (is_decision(record)) {
+    if (std::optional<OpenPartitions> partitions = open_for_group(*record.value)) {
+      end_in_one_group(record, *std::move(partitions), run);
+      return std::nullopt;
+    }
   }
   TransactionEffects more;
   const auto append = [&]() WEIR_NO_THREAD_SAFETY_ANALYSIS -> Result<Written> {

@@ -125,8 +125,11 @@ class Transactions {
 
   // --- transaction_group.cc: the end of a transaction as one atomic group
   class EndGroup;
-  bool fits_one_group(const TransactionValue& value);
-  void end_in_one_group(AppendTransactionState prepare, Run& run) WEIR_REQUIRES(mutex_);
+  using OpenPartitions = std::map<TopicPartition, std::shared_ptr<Partition>>;
+  // The partitions of a transaction, without those that are gone; nullopt: its end is no group.
+  std::optional<OpenPartitions> open_for_group(const TransactionValue& value);
+  void end_in_one_group(AppendTransactionState prepare, OpenPartitions partitions, Run& run)
+      WEIR_REQUIRES(mutex_);
 
   Result<std::shared_ptr<Partition>> state_partition(const std::string& transactional_id)
       WEIR_REQUIRES(mutex_);

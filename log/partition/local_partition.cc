@@ -199,10 +199,11 @@ Result<Partition::Appended> LocalPartition::append_locked(SharedBytes& batch,
   if (settings.durability == DurabilityMode::kFsync) {
     pending.added = true;
     publish(batch, header, settings, pending);
-    if (pending.group != nullptr) {
+    if (pending.group != nullptr || header.is_transactional()) {
       const MutexLock lock(mutex_);
-      group_from_ = group_from_ == kNoOffset ? base : group_from_;
-      group_end_ = header.next_offset();
+      transactional_end_ = header.next_offset();
+    }
+    if (pending.group != nullptr) {
       pending.group->push_back({shared_from_this(), std::move(batch), header.next_offset()});
     } else {
       environment_.durability->add(shared_from_this(), std::move(batch), header.next_offset());

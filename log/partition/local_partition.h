@@ -131,8 +131,8 @@ class LocalPartition final : public Partition {
   void notify_waiters() WEIR_EXCLUDES(mutex_);
   void publish_watermark() WEIR_REQUIRES(mutex_);
   void mark_flushed(Offset end) WEIR_REQUIRES(mutex_);
-  // What may be taken for flushed or durable: nothing of a group before all of it is.
-  Offset below_group(Offset end) const WEIR_REQUIRES(mutex_);
+  // What may be taken for flushed: of a transaction nothing before the write-ahead log has it.
+  Offset flushed_end(Offset end) const WEIR_REQUIRES(mutex_);
   // Whether the high watermark moved.
   bool mark_durable(Offset end) WEIR_REQUIRES(mutex_);
 
@@ -199,9 +199,8 @@ class LocalPartition final : public Partition {
   std::size_t indexes_prepared_ WEIR_GUARDED_BY(mutex_) = 0;
   std::optional<Error> failure_ WEIR_GUARDED_BY(mutex_);
   bool durability_lost_ WEIR_GUARDED_BY(mutex_) = false;
-  // Of atomic groups that are not durable yet: the first batch, the end of the last.
-  Offset group_from_ WEIR_GUARDED_BY(mutex_) = kNoOffset;
-  Offset group_end_ WEIR_GUARDED_BY(mutex_) = kNoOffset;
+  // Behind the last batch of a transaction or of an atomic group.
+  Offset transactional_end_ WEIR_GUARDED_BY(mutex_);
   bool closed_ WEIR_GUARDED_BY(mutex_) = false;
   WatermarkSlot* watermark_ WEIR_GUARDED_BY(mutex_);
   // Where the last disk reads ended: a reader that goes on from there needs no look-up.

@@ -146,13 +146,15 @@ void LocalPartition::on_flushed(Offset end) {
   mark_flushed(end);
 }
 
-// Files alone do not make a group durable: the other files of it may not be.
-Offset LocalPartition::below_group(Offset end) const {
-  return group_from_ == kNoOffset || !writes_ahead() ? end : std::min(end, group_from_);
+// Files alone do not make a group durable, nor what follows a record of another log: the other
+// files may not have it.
+Offset LocalPartition::flushed_end(Offset end) const {
+  return writes_ahead() && transactional_end_ > high_watermark_ ? std::min(end, high_watermark_)
+                                                                : end;
 }
 
 void LocalPartition::mark_flushed(Offset end) {
-  end = below_group(end);
+  end = flushed_end(end);
   if (!durability_lost_) {
     recovery_point_ = std::max(recovery_point_, end);
     if (captured_producers_ && captured_producers_->offset <= recovery_point_) {
@@ -178,9 +180,6 @@ void LocalPartition::on_durable(Offset end) {
 bool LocalPartition::mark_durable(Offset end) {
   if (durability_lost_) {
     return false;
-  }
-  if (end >= group_end_) {
-    group_from_ = kNoOffset;
   }
   if (end <= high_watermark_) {
     return false;
@@ -239,7 +238,7 @@ Status LocalPartition::sync_all(FlushMode mode) {
   }
   const MutexLock lock(mutex_);
   mark_flushed(unflushed.end);
-  mark_durable(below_group(unflushed.end));
+  mark_durable(flushed_end(unflushed.end));
   return Status();
 }
 

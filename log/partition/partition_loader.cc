@@ -458,8 +458,9 @@ class Loader {
   // --- The write-ahead log
 
   // A batch above the recovery point that the write-ahead log knows otherwise is what an earlier
-  // life wrote and a power cut brought back: the files end before it. So they do before a marker
-  // behind its end: what else was in its group is not known to be there.
+  // life wrote and a power cut brought back: the files end before it. So they do before a batch of
+  // a transaction behind its end: the record that says that the partition is in it, or what is in
+  // one group with a marker, is not there.
   Status cut_at_difference(std::size_t& keep) {
     auto known = options_.wal_tail->batches.begin();
     const auto end = options_.wal_tail->batches.end();
@@ -472,11 +473,12 @@ class Loader {
           if (!cuts_unlogged()) {
             return Status();
           }
-          if (batch.base < recovery_point_ || (!batch.is_marker && !options_.internal)) {
+          if (batch.base < recovery_point_ || (!batch.is_transactional && !options_.internal)) {
             continue;
           }
           return cut_at(keep, i, batch.base,
-                        fmt::format("the batch at offset {} is of a group that was not written",
+                        fmt::format("the batch at offset {} is of a transaction whose end, or "
+                                    "whose beginning, was not written",
                                     batch.base.value()));
         }
         const BatchHeader& header = known->header;

@@ -36,9 +36,9 @@ SegmentSettings segment_settings(const PartitionSettings& settings);
 //     kept;
 //   - what is left is synced, file and folder, before this returns;
 //   - with a write-ahead log its batches above the recovery point are compared with what is left
-//     and replace it from the first difference on; only what it does not have is synced. Markers of
-//     transactions, and in the log's own topics everything, that it does not have are cut: what is
-//     in one atomic group with them may be lost;
+//     and replace it from the first difference on; only what it does not have is synced. Batches
+//     of transactions, and in the log's own topics everything, that it does not have are cut: what
+//     they belong to may be lost;
 //   - its producers are found as load_producers() says.
 // Files that are no part of a log are left alone. Read-only: nothing is written or cut.
 // Errors: kIo, kNoSpace, kUnsupported (magic 0 and 1), kCorrupt (another topic's folder).

@@ -73,8 +73,8 @@ class Walk {
     result_.has_producers |= header.producer_id.value() >= 0;
     result_.last_epoch = header.leader_epoch;
     if (header.last_offset() >= range_.collect_from) {
-      result_.batches.push_back({header.base_offset, header.leader_epoch, header.crc,
-                                 header.is_control() && header.is_transactional()});
+      result_.batches.push_back(
+          {header.base_offset, header.leader_epoch, header.crc, header.is_transactional()});
     }
     result_.next_offset = header.next_offset();
     scanner_.skip(header);

@@ -55,7 +55,7 @@ struct ScannedBatch {
   Offset base;
   LeaderEpoch epoch;
   std::uint32_t crc = 0;
-  bool is_marker = false;  // a transactional control batch
+  bool is_transactional = false;
 };
 
 struct ScanResult {
