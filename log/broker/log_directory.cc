@@ -429,6 +429,8 @@ Status LogDirectory::write_producers() {
     const Partition::OpenOptions& options = partition->options();
     if (std::optional<ProducersAt> producers = partition->flushed_producers()) {
       all[{options.topic_id, options.name.partition}] = *std::move(producers);
+    } else {
+      all.erase({options.topic_id, options.name.partition});
     }
   }
   if (all == written_producers_) {
