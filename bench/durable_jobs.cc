@@ -14,7 +14,7 @@
 #include <deque>
 #include <fcntl.h>
 #include <filesystem>
-#include <fstream>
+#include <malloc.h>
 #include <memory>
 #include <string>
 #include <unistd.h>
@@ -331,19 +331,16 @@ std::size_t open_descriptors() {
   return count;
 }
 
-std::uint64_t resident_bytes() {
-  std::ifstream statm("/proc/self/statm");  // its size is 0
-  std::uint64_t all = 0;
-  std::uint64_t pages = 0;
-  statm >> all >> pages;
-  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+std::uint64_t allocated_bytes() {
+  const struct mallinfo2 info = ::mallinfo2();  // all arenas
+  return info.uordblks + info.hblkhd;
 }
 
 // Made, one record each, then idle.
 Status many_partitions(Run& run) {
   const auto count = static_cast<std::int32_t>(run.items());
   WEIR_TRY_ASSIGN(const auto partitions, InDirectory::open(run.folder(), 1, "fsync"));
-  const std::uint64_t before = resident_bytes();
+  const std::uint64_t before = allocated_bytes();
   run.start();
   WEIR_TRY(partitions->directory().create_topic({"many", count, {}}).status());
   std::shared_ptr<Partition> last;
@@ -354,7 +351,7 @@ Status many_partitions(Run& run) {
   run.stop();
   WEIR_TRY(partitions->directory().checkpoint());
   WEIR_TRY(partitions->directory().checkpoint());  // nothing came since the one before
-  run.note("memory", static_cast<double>(resident_bytes() - before) / count, "bytes/partition");
+  run.note("memory", static_cast<double>(allocated_bytes() - before) / count, "bytes/partition");
   run.note("descriptors", static_cast<double>(open_descriptors()), "files");
   return partitions->directory().close();
 }
@@ -395,7 +392,8 @@ std::vector<Case> restart_cases() {
     one.name = name;
     one.unit = "record";
     one.items = items;
-    one.rounds = 2;
+    one.rounds = 3;
+    one.many_files = true;
     const std::string durability = name;
     one.contenders = {
         {"weir", [durability](Run& run) { return restart(run, durability); }, 1},
@@ -410,6 +408,7 @@ std::vector<Case> partitions_cases() {
   one.unit = "partition";
   one.items = 10'000;
   one.rounds = 1;
+  one.many_files = true;
   one.contenders = {{"weir", many_partitions, 1}};
   return {one};
 }

@@ -80,6 +80,9 @@ struct Case {
   std::vector<Contender> contenders;  // Weir first, then what it is compared with
   std::vector<Elsewhere> elsewhere;
   bool show_rss = false;
+  // Thousands of files a run. They are removed behind the last one: for minutes after it deleted
+  // many, ext4 takes a thousand times longer to make a file.
+  bool many_files = false;
 };
 
 struct Job {

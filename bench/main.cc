@@ -94,7 +94,7 @@ int run(int argc, char** argv) {
   Options options;
   std::string about = "Measures Weir. Jobs, all when none is named:\n";
   for (const Job& job : kJobs) {
-    about += fmt::format("  {:<12}{}\n", job.name, job.about);
+    about += fmt::format("  {:<15}{}\n", job.name, job.about);
   }
   CLI::App app(about, "weir_bench");
   app.add_option("JOB", options.jobs, "Jobs to run");
@@ -107,7 +107,7 @@ int run(int argc, char** argv) {
   app.add_flag("--alone", options.run.alone, "Weir only, nothing to compare with: for a profiler");
   app.add_flag("--no-instructions", options.no_instructions, "Do not count instructions");
   app.add_option("--folder", options.run.folder,
-                 "Where the data of a run goes (default: a new folder in $TMPDIR)");
+                 "Where a folder for the data of the runs is made (default: $TMPDIR)");
   app.add_option("--count", options.count, "One run for callgrind")->group("");
   app.footer("Examples:\n  weir_bench append replay\n  weir_bench word-count -o json");
   try {
@@ -122,13 +122,10 @@ int run(int argc, char** argv) {
   }
   set_log_level(LogLevel::kWarn);
   options.run.instructions = !options.no_instructions;
-  if (!options.count.empty()) {
-    options.run.folder = join_path(options.run.folder, "counted");
-  } else if (options.run.folder.empty()) {
-    options.run.folder = (std::filesystem::temp_directory_path() /
-                          fmt::format("weir-bench-{}", static_cast<long>(getpid())))
-                             .string();
-  }
+  const std::filesystem::path place = options.run.folder.empty()
+                                          ? std::filesystem::temp_directory_path()
+                                          : std::filesystem::path(options.run.folder);
+  options.run.folder = (place / fmt::format("weir-bench-{}", static_cast<long>(getpid()))).string();
   const Status done = execute(*jobs, options);
   remove_tree(posix_file_system(), options.run.folder).ignore("what is left is only data");
   if (!done.ok()) {

@@ -34,14 +34,14 @@ std::uint64_t items_of(const Case& which, const Contender& contender, const RunO
 }
 
 Status run_in_folder(const Contender& contender, std::uint64_t items, const RunOptions& options,
-                     bool counting, const std::function<void(const Run&)>& take) {
+                     bool counting, bool many_files, const std::function<void(const Run&)>& take) {
   FileSystem& files = posix_file_system();
-  const std::string folder = join_path(options.folder, "run");
-  WEIR_TRY(remove_tree(files, folder));
+  static int number = 0;
+  const std::string folder = join_path(options.folder, fmt::format("run-{}", number++));
   WEIR_TRY(files.create_directories(folder));
   Run run(items, folder, counting);
   Status done = contender.run(run);
-  Status removed = remove_tree(files, folder);
+  Status removed = many_files ? Status() : remove_tree(files, folder);
   WEIR_TRY(std::move(done));
   take(run);
   return removed;
@@ -195,7 +195,7 @@ Status measure_case(const std::string& job, const Case& which, const RunOptions&
     for (std::size_t i = 0; i < which.contenders.size(); ++i) {
       const Contender& contender = which.contenders[i];
       Status done = run_in_folder(contender, items_of(which, contender, options), options, false,
-                                  [&](const Run& run) { figures.add(i, run); });
+                                  which.many_files, [&](const Run& run) { figures.add(i, run); });
       if (!done.ok()) {
         return std::move(done).error().with_context(
             fmt::format("{} {} {}", job, which.name, contender.name));
@@ -236,7 +236,7 @@ Status count_once(const Job& job, const std::string& case_name, const std::strin
   for (const Case& which : job.cases()) {
     for (const Contender& one : which.contenders) {
       if (which.name == case_name && one.name == contender) {
-        return run_in_folder(one, *options.records, options, true, [](const Run&) {});
+        return run_in_folder(one, *options.records, options, true, false, [](const Run&) {});
       }
     }
   }

@@ -14,7 +14,7 @@ struct RunOptions {
   std::string only_case;                 // of every job; empty: all
   bool alone = false;                    // Weir only: for a profiler
   bool instructions = true;              // with valgrind, when it is installed
-  std::string folder;                    // for data; removed behind every run
+  std::string folder;                    // for data; made, and removed, by the program
 };
 
 // Measures every case of `job` and reports its figures. Errors: those of the contenders.

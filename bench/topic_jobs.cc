@@ -115,6 +115,7 @@ std::vector<Case> many_topics_cases() {
     Case& one = cases.emplace_back();
     one.name = name;
     one.unit = "topic";
+    one.many_files = true;
     one.items = kRecords;
     one.rounds = 2;
     one.show_rss = true;

@@ -1,3 +1,15 @@
+# weir_precompile(TARGET): the headers of cmake/precompiled.h, compiled once, by the first library.
+function(weir_precompile target)
+  if(NOT WEIR_PRECOMPILE)
+    return()
+  endif()
+  if(target STREQUAL weir_runtime)
+    target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.h)
+  else()
+    target_precompile_headers(${target} REUSE_FROM weir_runtime)
+  endif()
+endfunction()
+
 # weir_library(NAME [DEPENDS folder...] [LINK_PUBLIC target...] [LINK_PRIVATE target...] [EXCLUDE regex])
 #
 # One call per top-level folder: static library weir::NAME from every .cc below NAME/, public headers
@@ -28,6 +40,7 @@ function(weir_library name)
     target_link_libraries(weir_${name} PUBLIC weir::${dependency})
   endforeach()
   target_link_libraries(weir_${name} PUBLIC ${arg_LINK_PUBLIC} PRIVATE ${arg_LINK_PRIVATE} $<BUILD_INTERFACE:weir_warnings>)
+  weir_precompile(weir_${name})
   install(TARGETS weir_${name} EXPORT weirTargets FILE_SET HEADERS)
 endfunction()
 

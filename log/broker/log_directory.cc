@@ -53,7 +53,8 @@ DirectoryLayout::DirectoryLayout(const std::string& path)
       log_starts(join_path(log, "log-start-offset-checkpoint")),
       checksums(join_path(wal, "checksums")),
       scrub_memory(join_path(wal, "scrub-checkpoint")),
-      producers(join_path(wal, "producers")) {}
+      producers(join_path(wal, "producers")),
+      unserved(join_path(wal, "unserved")) {}
 
 std::string DirectoryLayout::checksum_folder(const Uuid& topic_id, PartitionId partition) const {
   return join_path(checksums, fmt::format("{}-{}", topic_id.to_string(), partition.value()));
@@ -71,6 +72,7 @@ LogDirectory::LogDirectory(const std::string& path, const LogDirectoryOptions& o
       reserve_(*options.files, layout_.reserve, options.read_only ? 0 : options.disk_reserve_bytes),
       offsets_(*this, *options.clock),
       transactions_(*this, offsets_, *options.clock, options.transactions),
+      unserved_(*options.files, layout_.unserved),
       rng_(options.seed) {}
 
 Partition::Environment LogDirectory::environment() const {
@@ -173,9 +175,55 @@ Status LogDirectory::apply_metadata(const std::vector<MetadataRecord>& records) 
   return {};
 }
 
+Status LogDirectory::begin_change(std::string_view action) {
+  if (closed_) {
+    return Error(Errc::kClosed, fmt::format("cannot {}: {} is closed", action, layout_.root));
+  }
+  Status settled = settle_metadata();
+  return settled.ok() ? Status()
+                      : Status(std::move(settled).error().with_context(fmt::format("{}", action)));
+}
+
+// Has the change take effect whose time ran out, if it is durable now.
+Status LogDirectory::settle_metadata() {
+  if (!undecided_) {
+    return {};
+  }
+  if (metadata_->offsets().high_watermark < undecided_->end) {
+    WEIR_TRY(metadata_->health());
+    return Error(Errc::kTimedOut, "an earlier change of topics is not durable yet; try again");
+  }
+  const Undecided decided = *std::exchange(undecided_, std::nullopt);
+  metadata_next_ = decided.end;
+  WEIR_TRY(apply_metadata(decided.records));
+  std::optional<TopicDescription> removed;
+  std::vector<std::pair<std::shared_ptr<Partition>, PartitionSettings>> settings;
+  {
+    const MutexLock lock(state_mutex_);
+    removed = std::exchange(maybe_removed_, std::nullopt);
+    for (const auto& [name, opened] : opened_) {
+      const TopicImage* topic = image_.find(name.topic);
+      if (opened.partition && topic != nullptr) {
+        settings.emplace_back(opened.partition, settings_of(*topic));
+      }
+    }
+  }
+  for (const auto& [partition, wanted] : settings) {
+    if (!(partition->settings() == wanted)) {
+      WEIR_TRY(partition->set_settings(wanted));
+    }
+  }
+  if (removed) {
+    WEIR_TRY_ASSIGN(const std::vector<std::string> folders, set_folders_aside(*removed));
+    remove_garbage(*removed, folders);
+  }
+  topics_changed();
+  return {};
+}
+
 // One batch, durable before it takes effect.
-Status LogDirectory::append_metadata(const std::vector<MetadataRecord>& records) {
-  constexpr auto kTimeout = std::chrono::seconds(30);
+Status LogDirectory::append_metadata(std::vector<MetadataRecord> records) {
+  WEIR_TRY(settle_metadata());
   BatchBuilder builder(64U << 20U);
   const Timestamp now = options_.clock->now();
   for (const MetadataRecord& record : records) {
@@ -184,7 +232,11 @@ Status LogDirectory::append_metadata(const std::vector<MetadataRecord>& records)
   }
   WEIR_TRY_ASSIGN(const Partition::Appended appended,
                   metadata_->append(builder.seal(), AppendOrigin::kBuilder));
-  WEIR_TRY(await_high_watermark(metadata_, appended.next_offset, kTimeout));
+  Status durable = await_high_watermark(metadata_, appended.next_offset, options_.metadata_timeout);
+  if (!durable.ok()) {
+    undecided_ = Undecided{std::move(records), appended.next_offset};
+    return durable;
+  }
   metadata_next_ = appended.next_offset;
   return apply_metadata(records);
 }
@@ -216,6 +268,19 @@ Result<std::shared_ptr<Partition>> LogDirectory::partition(const TopicPartition&
   return open_partition(name);
 }
 
+Status LogDirectory::check_may_open(const TopicImage& topic) const {
+  if (closing_) {
+    return Error(Errc::kClosed, fmt::format("cannot open a partition of {}: {} is closed",
+                                            topic.name, layout_.root));
+  }
+  if (maybe_removed_ && maybe_removed_->id == topic.id) {
+    return Error(
+        Errc::kTimedOut,
+        fmt::format("topic {} is being deleted, and the disk has not answered yet", topic.name));
+  }
+  return {};
+}
+
 Result<std::shared_ptr<Partition>> LogDirectory::open_partition(const TopicPartition& name) {
   const MutexLock opening(open_mutex_);
   // Under the lock: no change of its settings is under way.
@@ -225,6 +290,7 @@ Result<std::shared_ptr<Partition>> LogDirectory::open_partition(const TopicParti
     if (const auto found = opened_.find(name); found != opened_.end() && found->second.partition) {
       return found->second.partition;
     }
+    WEIR_TRY(check_may_open(topic));
   }
   Opened opened;
   Partition::OpenOptions options = open_options(name, topic);
@@ -247,38 +313,54 @@ Result<std::shared_ptr<Partition>> LogDirectory::open_partition(const TopicParti
   // A power cut may have taken its folder.
   opened.raise_epoch =
       !clean_ && topics_at_start_.contains(topic.id) && must_raise_epoch(**partition);
-  const MutexLock lock(state_mutex_);
-  // Deleted while it was opened: the caller must not write into a folder that goes away.
-  const TopicImage* now = image_.find(name.topic);
-  if (now == nullptr || now->id != topic.id) {
-    opened.partition->abandon();
-    return Error(Errc::kUnknownTopic, fmt::format("topic {} was deleted", name.topic));
+  Status may_open;
+  {
+    const MutexLock lock(state_mutex_);
+    // Deleted while it was opened: the caller must not write into a folder that goes away.
+    const TopicImage* now = image_.find(name.topic);
+    may_open =
+        now == nullptr || now->id != topic.id
+            ? Status(Error(Errc::kUnknownTopic, fmt::format("topic {} was deleted", name.topic)))
+            : check_may_open(topic);
+    if (may_open.ok()) {
+      opened_[name] = std::move(opened);
+      return partition;
+    }
   }
-  opened_[name] = std::move(opened);
-  return partition;
+  opened.partition->abandon();
+  if (watermarks_) {
+    watermarks_->release(opened.slot);
+  }
+  return std::move(may_open).error();
 }
 
 Result<std::shared_ptr<Partition>> LogDirectory::partition_for_append(const TopicPartition& name) {
   WEIR_TRY(check_writable(fmt::format("write to {}", name.to_string())));
   WEIR_TRY_ASSIGN(std::shared_ptr<Partition> result, partition(name));
-  {
-    const MutexLock lock(state_mutex_);
-    const auto found = opened_.find(name);
-    if (found == opened_.end() || !found->second.raise_epoch) {
-      return result;
-    }
+  while (must_wait_for_epoch(name)) {
+    WEIR_TRY(raise_epochs());
   }
-  WEIR_TRY(raise_epochs());
   return result;
 }
 
+bool LogDirectory::must_wait_for_epoch(const TopicPartition& name) {
+  const MutexLock lock(state_mutex_);
+  const auto found = opened_.find(name);
+  return found != opened_.end() && found->second.raise_epoch;
+}
+
 Status LogDirectory::raise_epochs() {
+  constexpr std::size_t kBatchMax = 50'000;
   const MutexLock change(change_mutex_);
+  WEIR_TRY(begin_change("raise leader epochs"));
   std::vector<MetadataRecord> records;
   std::vector<std::pair<std::shared_ptr<Partition>, LeaderEpoch>> raised;
   {
     const MutexLock lock(state_mutex_);
     for (const auto& [name, opened] : opened_) {
+      if (records.size() == kBatchMax) {
+        break;
+      }
       const TopicImage* topic = opened.raise_epoch ? image_.find(name.topic) : nullptr;
       if (topic == nullptr) {
         continue;
@@ -405,6 +487,16 @@ Status LogDirectory::write_checkpoints() {
   WEIR_TRY(write_offsets(layout_.high_watermarks, high_watermarks_, [](const Partition& partition) {
     return partition.offsets().high_watermark;
   }));
+  WEIR_TRY(write_log_starts_locked());
+  return unserved_.forget_served();
+}
+
+Status LogDirectory::write_log_starts() {
+  const MutexLock writing(checkpoint_mutex_);
+  return write_log_starts_locked();
+}
+
+Status LogDirectory::write_log_starts_locked() {
   return write_offsets(layout_.log_starts, log_starts_,
                        [](const Partition& partition) { return partition.offsets().log_start; });
 }
@@ -470,6 +562,13 @@ Status LogDirectory::checkpoint() {
   if (options_.read_only) {
     return {};
   }
+  const MutexLock maintenance(maintenance_mutex_);
+  {
+    const MutexLock lock(state_mutex_);
+    if (closing_) {
+      return {};
+    }
+  }
   WEIR_TRY(durability_->checkpoint());
   std::vector<std::shared_ptr<Partition>> partitions;
   {
@@ -484,23 +583,32 @@ Status LogDirectory::checkpoint() {
     partition->release_idle();
   }
   WEIR_TRY(write_producers());
-  return write_checkpoints();
+  WEIR_TRY(write_checkpoints());
+  const MutexLock change(change_mutex_);
+  settle_metadata().ignore("the next change says what is wrong");
+  return {};
 }
 
 Status LogDirectory::close() {
   if (scrubber_) {
     scrubber_->stop();
   }
+  const MutexLock maintenance(maintenance_mutex_);
   const MutexLock change(change_mutex_);
-  if (closed_) {
-    return {};
+  if (!closed_) {
+    closed_ = true;
+    close_status_ = close_all();
   }
-  closed_ = true;
+  return close_status_;
+}
+
+Status LogDirectory::close_all() {
   std::vector<std::shared_ptr<Partition>> partitions;
   bool failed = false;
   std::int64_t broker_epoch = -1;
   {
     const MutexLock lock(state_mutex_);
+    closing_ = true;
     broker_epoch = image_.broker_epoch(kNodeId);
     for (const auto& [name, opened] : opened_) {
       if (opened.partition) {
@@ -530,6 +638,9 @@ Status LogDirectory::close() {
   WEIR_TRY(first);
   if (mode == FlushMode::kByDisk) {
     WEIR_TRY(files_.sync_disk(layout_.log));
+    for (const auto& partition : partitions) {
+      partition->on_flushed(partition->offsets().log_end);
+    }
   }
   WEIR_TRY(write_producers());
   WEIR_TRY(write_checkpoints());

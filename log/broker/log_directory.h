@@ -3,6 +3,7 @@
 #include "log/broker/scrubber.h"
 #include "log/coordinator/group_offsets.h"
 #include "log/coordinator/transactions.h"
+#include "log/durability/unserved_batches.h"
 #include "log/durability/write_ahead_log.h"
 #include "log/metadata/metadata_image.h"
 #include "log/partition/checkpoint_file.h"
@@ -33,7 +34,7 @@ struct DirectoryLayout {
   std::string root, log, wal, state;
   std::string lock, meta_properties, clean_shutdown, watermarks, reserve;
   std::string recovery_points, high_watermarks, log_starts;
-  std::string checksums, scrub_memory, producers;
+  std::string checksums, scrub_memory, producers, unserved;
   // Of a partition's side-cars.
   std::string checksum_folder(const Uuid& topic_id, PartitionId partition) const;
 };
@@ -42,6 +43,8 @@ inline constexpr std::string_view kMetadataTopic = "__cluster_metadata";
 inline constexpr std::string_view kDeletedFolderSuffix = "-delete";
 inline constexpr std::int32_t kNodeId = 1;  // of this directory's one node
 bool is_internal_topic(const std::string& topic);
+
+struct RecoveredPartition;  // log/broker/recover_partitions.h
 
 struct LogDirectoryOptions {
   FileSystem* files = nullptr;
@@ -59,6 +62,9 @@ struct LogDirectoryOptions {
   ProducerState::Limits producers;  // of a partition
   WalOptions wal;
   ScrubOptions scrub;
+  // How long a change of topics waits to be durable. Behind it the outcome is unknown, and the
+  // change takes effect when it is durable after all.
+  Duration metadata_timeout = std::chrono::seconds(30);
   // Told, on any thread, when checkpoint() is due; null: it is run when there is no other way.
   std::function<void()> checkpoint_due;
 };
@@ -150,6 +156,7 @@ class LogDirectory : private OffsetsTopic, private TransactionTopics {
 
   LogDirectory(const std::string& path, const LogDirectoryOptions& options);
   void abandon_all();
+  Status close_all() WEIR_REQUIRES(change_mutex_);
   Status start();
   Status check_root();
   Status read_meta_properties();
@@ -160,11 +167,22 @@ class LogDirectory : private OffsetsTopic, private TransactionTopics {
   Status open_metadata();
   Status replay_metadata();
   Status write_first_metadata();
-  Status append_metadata(const std::vector<MetadataRecord>& records) WEIR_REQUIRES(change_mutex_);
+  Status append_metadata(std::vector<MetadataRecord> records) WEIR_REQUIRES(change_mutex_);
+  // Not ok while an earlier change is undecided.
+  Status begin_change(std::string_view action) WEIR_REQUIRES(change_mutex_);
+  Status settle_metadata() WEIR_REQUIRES(change_mutex_);
+  // The folders of a removed topic get names of their own, so that none is taken for that of a
+  // topic that is made again. Returns these names.
+  Result<std::vector<std::string>> set_folders_aside(const TopicDescription& removed)
+      WEIR_REQUIRES(change_mutex_);
+  void abandon_partitions(const TopicDescription& topic);
+  void remove_garbage(const TopicDescription& removed, const std::vector<std::string>& folders);
   Status apply_metadata(const std::vector<MetadataRecord>& records);
   Status sweep_folders();
   Result<bool> sweep_folder(const std::string& folder);
-  void recover_all();
+  Status recover_all();
+  Status keep_unserved(const std::vector<RecoveredPartition>& recovered)
+      WEIR_EXCLUDES(checkpoint_mutex_);
   void open_scrubber();
   void sweep_checksums();
   std::vector<TopicPartition> all_partitions() const;
@@ -175,6 +193,8 @@ class LogDirectory : private OffsetsTopic, private TransactionTopics {
   Status write_producers() WEIR_EXCLUDES(checkpoint_mutex_);
   Status write_recovery_points() WEIR_EXCLUDES(checkpoint_mutex_);
   Status write_checkpoints() WEIR_EXCLUDES(checkpoint_mutex_);
+  Status write_log_starts() WEIR_EXCLUDES(checkpoint_mutex_);
+  Status write_log_starts_locked() WEIR_REQUIRES(checkpoint_mutex_);
   // `select` gives what is written of a partition; `known` what the last start read. A file that
   // says so already is left alone.
   Status write_offsets(const std::string& path, const OffsetCheckpoint& known,
@@ -183,13 +203,15 @@ class LogDirectory : private OffsetsTopic, private TransactionTopics {
   // Raises the leader epoch of every partition that was recovered with records and has not had an
   // append since: one record each, one batch.
   Status raise_epochs();
+  bool must_wait_for_epoch(const TopicPartition& name);
   Partition::OpenOptions open_options(const TopicPartition& name, const TopicImage& topic) const;
   PartitionSettings settings_of(const TopicImage& topic) const;
   Result<std::shared_ptr<Partition>> open_partition(const TopicPartition& name);
+  Status check_may_open(const TopicImage& topic) const WEIR_REQUIRES(state_mutex_);
   Result<TopicImage> image_of(const std::string& name) const;
   Result<TopicImage> image_of(const TopicPartition& name) const;
   // Errors: kClosed, kUnknownTopic.
-  Result<TopicImage> image_to_change(const std::string& name, std::string_view action) const
+  Result<TopicImage> image_to_change(const std::string& name, std::string_view action)
       WEIR_REQUIRES(change_mutex_);
   std::vector<std::shared_ptr<Partition>> opened_partitions(const TopicImage& topic) const;
   Status check_policy_deletes(const std::string& name) const;
@@ -239,24 +261,36 @@ class LogDirectory : private OffsetsTopic, private TransactionTopics {
   Transactions transactions_;
 
   Mutex checkpoint_mutex_;  // serialises the writing of checkpoint files; held across their I/O
+  UnservedBatches unserved_ WEIR_GUARDED_BY(checkpoint_mutex_);
   // What each of these files says, once it was written by this process.
   std::map<std::string, OffsetCheckpoint> written_checkpoints_ WEIR_GUARDED_BY(checkpoint_mutex_);
   ProducersOfPartitions written_producers_ WEIR_GUARDED_BY(checkpoint_mutex_);
   Mutex producer_ids_mutex_;  // taken before change_mutex_; held while a block is taken
   ProducerId next_producer_id_ WEIR_GUARDED_BY(producer_ids_mutex_);
   ProducerId producer_ids_end_ WEIR_GUARDED_BY(producer_ids_mutex_);
+  Mutex maintenance_mutex_;  // a checkpoint or the close; taken before all others
   Mutex change_mutex_;  // serialises changes of topics; held across their I/O; taken before the
                         // others
   std::shared_ptr<Partition> metadata_;
   Offset metadata_next_ WEIR_GUARDED_BY(change_mutex_);
   Rng rng_ WEIR_GUARDED_BY(change_mutex_);
   bool closed_ WEIR_GUARDED_BY(change_mutex_) = false;
+  Status close_status_ WEIR_GUARDED_BY(change_mutex_);
+  // A change whose time ran out before it was durable.
+  struct Undecided {
+    std::vector<MetadataRecord> records;
+    Offset end;
+  };
+  std::optional<Undecided> undecided_ WEIR_GUARDED_BY(change_mutex_);
 
   // Serialises opening of partitions and changes of settings; held across their I/O.
   Mutex open_mutex_;
   mutable Mutex state_mutex_;  // never held across I/O
   MetadataImage image_ WEIR_GUARDED_BY(state_mutex_);
   std::map<TopicPartition, Opened> opened_ WEIR_GUARDED_BY(state_mutex_);
+  bool closing_ WEIR_GUARDED_BY(state_mutex_) = false;  // no partition is opened any more
+  // Removed, but for an answer: nothing may be acknowledged that goes with it.
+  std::optional<TopicDescription> maybe_removed_ WEIR_GUARDED_BY(state_mutex_);
   std::set<std::shared_ptr<Notifier>> topic_waiters_ WEIR_GUARDED_BY(state_mutex_);
   std::atomic<std::uint64_t> topic_generation_{1};
 };

@@ -41,8 +41,7 @@ void LogDirectory::sweep_checksums() {
     bool is_known = !id.ok() || *id == metadata_->options().topic_id;
     if (!is_known) {
       const MutexLock lock(state_mutex_);
-      is_known = std::any_of(image_.topics().begin(), image_.topics().end(),
-                             [&id](const auto& topic) { return topic.second.id == *id; });
+      is_known = image_.find(*id) != nullptr;
     }
     if (!is_known) {
       remove_tree(files_, join_path(layout_.checksums, entry.name))

@@ -25,6 +25,9 @@ Uuid metadata_topic_id() {
   return id;
 }
 
+// A topic of many partitions is one batch (Kafka: KafkaRaftClient.MAX_BATCH_SIZE_BYTES).
+constexpr std::int64_t kMetadataBatchMax = 8LL << 20U;
+
 // Kafka's own files in a log directory.
 bool is_known_file(const std::string& name) {
   static constexpr std::string_view kKnown[] = {".lock",
@@ -101,7 +104,7 @@ Status LogDirectory::start() {
   WEIR_TRY(sweep_folders());
   sweep_checksums();
   if (!clean_) {
-    recover_all();
+    WEIR_TRY(recover_all());
   }
   open_scrubber();
   return {};
@@ -210,8 +213,12 @@ Status LogDirectory::open_wal() {
   const MonotonicTime began = options_.clock->monotonic();
   WEIR_TRY_ASSIGN(WalContents contents,
                   clean_ ? read_wal_files(files_, layout_.wal) : read_wal(files_, layout_.wal));
+  if (!clean_) {
+    const MutexLock lock(checkpoint_mutex_);
+    WEIR_TRY(unserved_.add_to(contents));
+  }
   // A directory from before it had a write-ahead log is recovered from its files alone.
-  has_wal_contents_ = !clean_ && !contents.files.empty();
+  has_wal_contents_ = !clean_ && (!contents.files.empty() || !contents.tails.empty());
   if (has_wal_contents_) {
     const auto took =
         std::chrono::duration_cast<std::chrono::milliseconds>(options_.clock->monotonic() - began);
@@ -253,6 +260,7 @@ Status LogDirectory::open_metadata() {
   if (watermarks_ && !options_.read_only) {
     options.watermark = watermarks_->claim(topic.id, PartitionId(0));
   }
+  options.settings.max_message_bytes = kMetadataBatchMax;
   add_wal_tail(options);
   WatermarkSlot* slot = options.watermark;
   WEIR_TRY_ASSIGN(metadata_, Partition::open(environment(), std::move(options)));
@@ -337,9 +345,9 @@ Result<bool> LogDirectory::sweep_folder(const std::string& folder) {
   if (name->topic == kMetadataTopic) {
     return true;
   }
-  if (clean_) {  // no deletion was cut short: its name is enough
+  if (clean_) {  // no deletion was cut short: its name is enough, if no other topic had it
     const MutexLock lock(state_mutex_);
-    if (image_.find(name->topic) != nullptr) {
+    if (image_.find(name->topic) != nullptr && !image_.was_removed(name->topic)) {
       return true;
     }
   }
@@ -382,7 +390,30 @@ bool LogDirectory::must_raise_epoch(const Partition& partition) const {
          partition.settings().durability == DurabilityMode::kMemory;
 }
 
-void LogDirectory::recover_all() {
+// Before anything can make the write-ahead log forget what it has of those that failed.
+Status LogDirectory::keep_unserved(const std::vector<RecoveredPartition>& recovered) {
+  const MutexLock lock(checkpoint_mutex_);
+  for (const RecoveredPartition& one : recovered) {
+    if (one.partition.ok()) {
+      unserved_.served(one.id);
+    } else if (!one.batches.empty()) {
+      Status kept = unserved_.keep(one.id, one.batches);
+      if (!kept.ok()) {
+        return std::move(kept).error().with_context(
+            fmt::format("keep what the write-ahead log has of {}, which cannot be opened",
+                        one.name.to_string()));
+      }
+      WEIR_WARN("kept for a later start partition={} batches={} folder={}", one.name.to_string(),
+                one.batches.size(), layout_.unserved);
+    }
+  }
+  for (const auto& [gone, tail] : wal_contents_.tails) {  // of topics that were deleted
+    unserved_.served(gone);
+  }
+  return {};
+}
+
+Status LogDirectory::recover_all() {
   std::vector<Partition::OpenOptions> todo;
   {
     const MutexLock lock(state_mutex_);
@@ -401,6 +432,7 @@ void LogDirectory::recover_all() {
   }
   const MonotonicTime began = options_.clock->monotonic();
   std::vector<RecoveredPartition> recovered = recover_partitions(environment(), std::move(todo));
+  WEIR_TRY(keep_unserved(recovered));
   std::uint64_t scanned = 0;
   std::uint64_t cut = 0;
   std::uint64_t replayed = 0;
@@ -433,6 +465,7 @@ void LogDirectory::recover_all() {
       "replayed_bytes={} failed={} took_ms={}",
       layout_.root, count, scanned, cut, replayed, failed, took.count());
   wal_contents_ = WalContents();
+  return {};
 }
 
 }  // namespace weir::log

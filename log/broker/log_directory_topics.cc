@@ -43,6 +43,11 @@ bool share_metrics(std::string_view a, std::string_view b) {
                     [metric](char x, char y) { return metric(x) == metric(y); });
 }
 
+// Of a partition folder that is to be removed.
+std::string doomed_name(const std::string& path, const Uuid& topic_id) {
+  return fmt::format("{}.{}{}", path, topic_id.to_string(), kDeletedFolderSuffix);
+}
+
 }  // namespace
 
 Status LogDirectory::check_name_is_free(const std::string& name) const {
@@ -79,10 +84,7 @@ Result<TopicDescription> LogDirectory::create_topic(const TopicSpec& spec) {
   WEIR_TRY(parse_topic_settings(spec.name, spec.config).status());
 
   const MutexLock change(change_mutex_);
-  if (closed_) {
-    return Error(Errc::kClosed,
-                 fmt::format("cannot create topic {}: {} is closed", spec.name, layout_.root));
-  }
+  WEIR_TRY(begin_change(fmt::format("create topic {}", spec.name)));
   WEIR_TRY(check_name_is_free(spec.name));
   if (was_deleted(spec.name)) {
     // The checkpoint files know topics by name: the former one's positions must not be taken for
@@ -137,12 +139,8 @@ Result<TopicDescription> LogDirectory::describe_topic(const std::string& name) {
   return describe(topic);
 }
 
-Result<TopicImage> LogDirectory::image_to_change(const std::string& name,
-                                                 std::string_view action) const {
-  if (closed_) {
-    return Error(Errc::kClosed,
-                 fmt::format("cannot {} topic {}: {} is closed", action, name, layout_.root));
-  }
+Result<TopicImage> LogDirectory::image_to_change(const std::string& name, std::string_view action) {
+  WEIR_TRY(begin_change(fmt::format("{} topic {}", action, name)));
   return image_of(name);
 }
 
@@ -152,27 +150,36 @@ Status LogDirectory::delete_topic(const std::string& name) {
     return Error(Errc::kInvalidTopic,
                  fmt::format("topic {} is the log's own and cannot be deleted", name));
   }
-  WEIR_TRY_ASSIGN(const TopicDescription topic, describe_topic(name));
-  std::vector<Opened> doomed;
+  TopicDescription topic;
+  std::vector<std::string> garbage;
   {
     const MutexLock change(change_mutex_);
-    if (closed_) {
-      return Error(Errc::kClosed,
-                   fmt::format("cannot delete topic {}: {} is closed", name, layout_.root));
-    }
-    std::vector<MetadataRecord> records;
-    {
-      const MutexLock lock(state_mutex_);
-      const TopicImage* now = image_.find(name);
-      if (now == nullptr || now->id != topic.id) {
-        return Error(Errc::kUnknownTopic, fmt::format("topic {} was deleted meanwhile", name));
+    WEIR_TRY_ASSIGN(const TopicImage image, image_to_change(name, "delete"));
+    topic = describe(image);
+    if (Status written = append_metadata(removal_records(image)); !written.ok()) {
+      if (undecided_) {
+        // It may be gone with the next start: nothing more is acknowledged for it.
+        {
+          const MutexLock lock(state_mutex_);
+          maybe_removed_ = topic;
+        }
+        abandon_partitions(topic);
       }
-      records = removal_records(*now);
+      return written;
     }
-    WEIR_TRY(append_metadata(records));
+    WEIR_TRY_ASSIGN(garbage, set_folders_aside(topic));
+  }
+  topics_changed();
+  remove_garbage(topic, garbage);
+  return offsets_.forget_topic(name);
+}
+
+void LogDirectory::abandon_partitions(const TopicDescription& topic) {
+  std::vector<Opened> doomed;
+  {
     const MutexLock lock(state_mutex_);
     for (std::int32_t i = 0; i < topic.partitions; ++i) {
-      if (auto opened = opened_.extract({name, PartitionId(i)}); !opened.empty()) {
+      if (auto opened = opened_.extract({topic.name, PartitionId(i)}); !opened.empty()) {
         doomed.push_back(std::move(opened.mapped()));
       }
     }
@@ -183,23 +190,49 @@ Status LogDirectory::delete_topic(const std::string& name) {
     }
     watermarks_->release(opened.slot);
   }
-  topics_changed();
-  for (std::int32_t i = 0; i < topic.partitions; ++i) {
-    const std::string folder = TopicPartition{name, PartitionId(i)}.to_string();
-    if (path_exists(files_, join_path(layout_.log, folder))) {
-      WEIR_TRY(remove_partition_folder(folder, topic.id));
+}
+
+Result<std::vector<std::string>> LogDirectory::set_folders_aside(const TopicDescription& removed) {
+  abandon_partitions(removed);
+  std::vector<std::string> aside;
+  Status first;
+  for (std::int32_t i = 0; i < removed.partitions; ++i) {
+    const std::string path =
+        join_path(layout_.log, TopicPartition{removed.name, PartitionId(i)}.to_string());
+    const std::string doomed = doomed_name(path, removed.id);
+    Status renamed = path_exists(files_, path) ? files_.rename(path, doomed) : Status();
+    if (renamed.ok()) {
+      aside.push_back(doomed);
+    } else if (first.ok()) {
+      first = std::move(renamed);
     }
-    remove_tree(files_, layout_.checksum_folder(topic.id, PartitionId(i)))
+  }
+  if (!aside.empty()) {
+    WEIR_TRY(files_.sync_directory(layout_.log));
+  }
+  WEIR_TRY(first);
+  return aside;
+}
+
+// What fails stays until a start finds it.
+void LogDirectory::remove_garbage(const TopicDescription& removed,
+                                  const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    if (Status gone = remove_tree(files_, folder); !gone.ok()) {
+      WEIR_WARN("a removed partition's files stay until the next start folder={} error=\"{}\"",
+                folder, gone.error().message());
+    }
+  }
+  for (std::int32_t i = 0; i < removed.partitions; ++i) {
+    remove_tree(files_, layout_.checksum_folder(removed.id, PartitionId(i)))
         .ignore("a start removes what belongs to no topic");
   }
-  return offsets_.forget_topic(name);
 }
 
 Status LogDirectory::remove_partition_folder(const std::string& folder, const Uuid& topic_id) {
   // First the new name, so that a crash while files go leaves nothing that looks like a partition.
   const std::string path = join_path(layout_.log, folder);
-  const std::string doomed =
-      fmt::format("{}.{}{}", path, topic_id.to_string(), kDeletedFolderSuffix);
+  const std::string doomed = doomed_name(path, topic_id);
   WEIR_TRY(files_.rename(path, doomed));
   WEIR_TRY(files_.sync_directory(layout_.log));
   return remove_tree(files_, doomed);
@@ -256,7 +289,7 @@ Status LogDirectory::delete_records(const TopicPartition& name, Offset before) {
     WEIR_TRY(write_producers());
   }
   // The start first: segments must not be gone while an old start is what a crash would find.
-  WEIR_TRY(write_checkpoints());
+  WEIR_TRY(write_log_starts());
   return partition->remove_old_segments();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "log/durability/unserved_batches.h"
 #include "log/partition/partition.h"
 
 #include <vector>
@@ -10,6 +11,8 @@ struct RecoveredPartition {
   TopicPartition name;
   WatermarkSlot* slot = nullptr;
   Result<std::shared_ptr<Partition>> partition;
+  UnservedBatches::Name id;
+  std::vector<WalBatch> batches;  // of one that failed: what the write-ahead log has of it
 };
 
 // Opens (and so recovers) partitions in parallel, in a bulk job on all cores; one that fails does

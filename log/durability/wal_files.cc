@@ -80,6 +80,10 @@ Status WalFiles::begin(const WalContents& contents, std::uint64_t wal_id) {
   }
   generation_ = contents.generation + 1;
   wal_id_ = wal_id;
+  // Of former generations: from now on a header that is neither sound nor zeros has decayed.
+  for (const Slot& slot : free_) {
+    WEIR_TRY(forget(slot));
+  }
   while (free_.size() < 2) {  // one to write, one to go on with while the first is flushed
     WEIR_TRY_ASSIGN(std::unique_ptr<Slot> made, make_slot());
     free_.push_back(std::move(*made));
@@ -158,7 +162,6 @@ Result<std::unique_ptr<WalFiles::Slot>> WalFiles::take_free(std::size_t bytes) {
 Status WalFiles::begin_file(std::unique_ptr<Slot> slot, WalFileHeader header) {
   header.generation = generation_;
   header.wal_id = wal_id_;
-  header.trim_sequence = trim_sequence_;
   header.file_bytes = slot->bytes;
   WalBuffer block;
   write_wal_file_header(block.reserve(kWalBlockBytes), header);
@@ -193,8 +196,7 @@ Status WalFiles::forget(const Slot& slot) {
 }
 
 Status WalFiles::trim(std::uint64_t sequence) {
-  trim_sequence_ = std::max(trim_sequence_, sequence);
-  while (!full_.empty() && full_.front().end_sequence <= trim_sequence_) {
+  while (!full_.empty() && full_.front().end_sequence <= sequence) {
     WEIR_TRY(forget(full_.front()));
     free_.push_back(std::move(full_.front()));
     full_.pop_front();
@@ -203,10 +205,12 @@ Status WalFiles::trim(std::uint64_t sequence) {
   for (const Slot& slot : free_) {
     largest = std::max(largest, slot.bytes);
   }
-  // Two stay in any case; beyond them the small ones have done their duty.
+  // Two stay in any case; beyond them the small ones have done their duty. A file that is too small
+  // for a frame (the options have changed) never goes on.
   bool removed = false;
-  for (auto slot = free_.begin(); slot != free_.end() && count() > 2;) {
-    if (slot->bytes * 2 > largest) {
+  for (auto slot = free_.begin(); slot != free_.end();) {
+    const bool is_extra = count() > 2 && slot->bytes * 2 <= largest;
+    if (!is_extra && slot->bytes >= options_.file_bytes_min) {
       ++slot;
       continue;
     }

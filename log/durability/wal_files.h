@@ -59,7 +59,6 @@ class WalFiles {
   const WalOptions options_;
   std::uint64_t generation_ = 0;
   std::uint64_t wal_id_ = 0;
-  std::uint64_t trim_sequence_ = 0;
   std::unique_ptr<Slot> active_;
   std::uint64_t position_ = 0;  // in the active one
   std::deque<Slot> full_;       // rising

@@ -26,7 +26,6 @@ void write_wal_file_header(char* block, const WalFileHeader& header) {
   store_be(block + 16, header.generation);
   store_be(block + 24, header.wal_id);
   store_be(block + 32, header.first_sequence);
-  store_be(block + 40, header.trim_sequence);
   store_be(block + 48, header.file_bytes);
   store_be(block + 8, crc32c({block + kFileCrcEnd, kFileHeaderBytes - kFileCrcEnd}));
 }
@@ -42,7 +41,6 @@ std::optional<WalFileHeader> read_wal_file_header(ByteView block) {
   header.generation = load_be<std::uint64_t>(block.data() + 16);
   header.wal_id = load_be<std::uint64_t>(block.data() + 24);
   header.first_sequence = load_be<std::uint64_t>(block.data() + 32);
-  header.trim_sequence = load_be<std::uint64_t>(block.data() + 40);
   header.file_bytes = load_be<std::uint64_t>(block.data() + 48);
   return header;
 }
@@ -62,9 +60,13 @@ std::uint32_t write_wal_frame_header(char* out, const WalFrameHeader& header) {
   return crc;
 }
 
-std::optional<WalFrameHeader> read_wal_frame_header(ByteView bytes, std::uint64_t wal_id) {
-  if (bytes.size() < kWalFrameHeaderBytes || load_be<std::uint32_t>(bytes.data()) != kFrameMagic ||
-      load_be<std::uint64_t>(bytes.data() + 8) != wal_id) {
+std::optional<WalFrameHeader> read_wal_frame_header(ByteView bytes,
+                                                    std::optional<std::uint64_t> wal_id) {
+  if (bytes.size() < kWalFrameHeaderBytes || load_be<std::uint32_t>(bytes.data()) != kFrameMagic) {
+    return std::nullopt;
+  }
+  const auto found_id = load_be<std::uint64_t>(bytes.data() + 8);
+  if (wal_id.value_or(found_id) != found_id) {
     return std::nullopt;
   }
   WalFrameHeader header;
@@ -72,7 +74,7 @@ std::optional<WalFrameHeader> read_wal_frame_header(ByteView bytes, std::uint64_
   if (header.crc != crc32c(bytes.substr(kFrameCrcEnd, kWalFrameHeaderBytes - kFrameCrcEnd))) {
     return std::nullopt;
   }
-  header.wal_id = wal_id;
+  header.wal_id = found_id;
   header.sequence = load_be<std::uint64_t>(bytes.data() + 16);
   header.previous_crc = load_be<std::uint32_t>(bytes.data() + 24);
   header.payload_bytes = load_be<std::uint32_t>(bytes.data() + 28);

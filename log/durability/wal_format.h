@@ -25,7 +25,6 @@ struct WalFileHeader {
   std::uint64_t generation = 0;  // of the whole log: rises when it starts anew after a clean close
   std::uint64_t wal_id = 0;      // random for each generation
   std::uint64_t first_sequence = 0;  // of the first frame in this file
-  std::uint64_t trim_sequence = 0;   // frames below it were not needed any more
   std::uint32_t previous_crc = 0;    // header CRC of the frame before first_sequence
   std::uint64_t file_bytes = 0;
 };
@@ -48,8 +47,9 @@ struct WalFrameHeader {
 
 // Writes kWalFrameHeaderBytes and returns the header's CRC.
 std::uint32_t write_wal_frame_header(char* out, const WalFrameHeader& header);
-// nullopt unless it is a frame header of `wal_id` with a right CRC.
-std::optional<WalFrameHeader> read_wal_frame_header(ByteView bytes, std::uint64_t wal_id);
+// nullopt unless it is a frame header of `wal_id` (nullopt: of any) with a right CRC.
+std::optional<WalFrameHeader> read_wal_frame_header(ByteView bytes,
+                                                    std::optional<std::uint64_t> wal_id);
 
 // In front of each entry's bytes.
 struct WalEntryHead {

@@ -23,11 +23,74 @@ Result<SharedBytes> read_whole(FileSystem& files, const std::string& path) {
   return bytes;
 }
 
-Result<ByteView> read_block(FileSystem& files, const std::string& path, std::string& block) {
+// The file's header and its first frame's.
+Result<ByteView> read_heads(FileSystem& files, const std::string& path, std::string& heads) {
   WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, files.open(path, OpenMode::kRead));
-  block.resize(kWalBlockBytes);
-  WEIR_TRY_ASSIGN(const std::size_t read, file->read_at(0, block));
-  return ByteView(block).substr(0, read);
+  heads.resize(kWalBlockBytes + kWalFrameHeaderBytes);
+  WEIR_TRY_ASSIGN(const std::size_t read, file->read_at(0, heads));
+  return ByteView(heads).substr(0, read);
+}
+
+// A header that cannot be read and is not that of a free file, but for zeros: what its first frame
+// says of it. nullopt: there is no frame.
+std::optional<WalFileHeader> header_from_frame(ByteView heads) {
+  if (heads.size() < kWalBlockBytes + kWalFrameHeaderBytes ||
+      heads.find_first_not_of('\0') >= kWalBlockBytes) {
+    return std::nullopt;
+  }
+  const std::optional<WalFrameHeader> frame =
+      read_wal_frame_header(heads.substr(kWalBlockBytes), std::nullopt);
+  if (!frame) {
+    return std::nullopt;
+  }
+  WalFileHeader header;
+  header.wal_id = frame->wal_id;
+  header.first_sequence = frame->sequence;
+  header.previous_crc = frame->previous_crc;
+  return header;
+}
+
+// The sequence behind the frames that stand in a file, by their headers.
+Result<std::uint64_t> end_sequence(FileSystem& files, const WalFile& file) {
+  WEIR_TRY_ASSIGN(const SharedBytes bytes, read_whole(files, file.path));
+  std::uint64_t next = file.header.first_sequence;
+  std::uint64_t position = kWalBlockBytes;
+  while (position + kWalFrameHeaderBytes <= bytes.size()) {
+    const std::optional<WalFrameHeader> frame = read_wal_frame_header(
+        bytes.view().substr(static_cast<std::size_t>(position)), file.header.wal_id);
+    if (!frame || frame->sequence != next) {
+      break;
+    }
+    ++next;
+    position += wal_blocks_up(kWalFrameHeaderBytes + frame->payload_bytes);
+  }
+  return next;
+}
+
+// Files of the log whose headers decayed. One whose frames end before those of the others was
+// freed.
+Status adopt_damaged(FileSystem& files, WalContents& contents, std::vector<WalFile> damaged) {
+  for (WalFile& file : damaged) {
+    bool is_of_log = contents.files.empty() || file.header.wal_id == contents.wal_id;
+    if (is_of_log && !contents.files.empty()) {
+      const std::uint64_t first = contents.files.front().header.first_sequence;
+      WEIR_TRY_ASSIGN(const std::uint64_t end, end_sequence(files, file));
+      is_of_log = file.header.first_sequence > first || end == first;
+    }
+    if (!is_of_log) {
+      file.header = WalFileHeader();
+      contents.spare.push_back(std::move(file));
+      continue;
+    }
+    contents.wal_id = file.header.wal_id;
+    contents.generation = std::max<std::uint64_t>(contents.generation, 1);
+    file.header.generation = contents.generation;
+    contents.damaged.push_back(
+        fmt::format("{}: its header cannot be read; its frames from {} on say what it is",
+                    file.path, file.header.first_sequence));
+    contents.files.push_back(std::move(file));
+  }
+  return {};
 }
 
 class Reader {
@@ -35,7 +98,10 @@ class Reader {
   Reader(FileSystem& files, WalContents contents) : files_(files), result_(std::move(contents)) {}
 
   Result<WalContents> run() {
-    drop_files_before_trim();
+    if (!result_.files.empty()) {
+      result_.next_sequence = result_.files.front().header.first_sequence;
+      result_.previous_crc = result_.files.front().header.previous_crc;
+    }
     for (std::size_t i = 0; i < result_.files.size(); ++i) {
       WEIR_TRY(read_file(i));
     }
@@ -55,24 +121,6 @@ class Reader {
     std::pair<Uuid, PartitionId> name;
     WalBatch batch;
   };
-
-  // Files that were freed and not used again still look sound.
-  void drop_files_before_trim() {
-    std::uint64_t trim = 0;
-    for (const WalFile& file : result_.files) {
-      trim = std::max(trim, file.header.trim_sequence);
-    }
-    trim_ = trim;
-    std::vector<WalFile>& all = result_.files;
-    while (all.size() > 1 && all[1].header.first_sequence <= trim) {
-      result_.spare.push_back(all.front());
-      all.erase(all.begin());
-    }
-    if (!all.empty()) {
-      result_.next_sequence = all.front().header.first_sequence;
-      result_.previous_crc = all.front().header.previous_crc;
-    }
-  }
 
   Status read_file(std::size_t index) {
     const WalFile& file = result_.files[index];
@@ -174,11 +222,11 @@ class Reader {
       drop_group();
     }
     for (const auto& [head, body] : entries_) {
-      add_entry(head, body, frame.sequence >= trim_);
+      add_entry(head, body);
     }
   }
 
-  void add_entry(const WalEntryHead& head, ByteView body, bool needed) {
+  void add_entry(const WalEntryHead& head, ByteView body) {
     if (head.kind != WalEntryHead::kBatch) {
       return;
     }
@@ -206,10 +254,8 @@ class Reader {
       return;
     }
     for (Piece& piece : group_) {
-      if (needed) {
-        result_.tails[piece.name].batches.push_back(std::move(piece.batch));
-        ++result_.batches;
-      }
+      result_.tails[piece.name].batches.push_back(std::move(piece.batch));
+      ++result_.batches;
     }
     group_.clear();
   }
@@ -242,7 +288,6 @@ class Reader {
 
   FileSystem& files_;
   WalContents result_;
-  std::uint64_t trim_ = 0;
   SharedBytes bytes_;
   std::vector<std::pair<WalEntryHead, ByteView>> entries_;
   std::vector<Piece> group_;
@@ -258,7 +303,7 @@ WalTail WalContents::tail(const Uuid& topic_id, PartitionId partition) {
     result = std::move(found->second);
     tails.erase(found);
   }
-  result.intact = intact;
+  result.intact = result.intact && intact;
   return result;
 }
 
@@ -269,15 +314,23 @@ Result<WalContents> read_wal_files(FileSystem& files, const std::string& folder)
     return entries.error().code() == Errc::kNotFound ? Result<WalContents>(std::move(contents))
                                                      : Result<WalContents>(entries.error());
   }
-  std::string block;
+  std::string heads;
+  std::vector<WalFile> damaged;
   for (const DirectoryEntry& entry : *entries) {
     if (!entry.name.ends_with(kWalSuffix) || entry.kind != FileKind::kFile) {
       continue;
     }
     WalFile file;
     file.path = join_path(folder, entry.name);
-    WEIR_TRY_ASSIGN(const ByteView bytes, read_block(files, file.path, block));
+    WEIR_TRY_ASSIGN(const ByteView bytes, read_heads(files, file.path, heads));
     const std::optional<WalFileHeader> header = read_wal_file_header(bytes);
+    if (!header) {
+      if (const std::optional<WalFileHeader> told = header_from_frame(bytes)) {
+        file.header = *told;
+        damaged.push_back(std::move(file));
+        continue;
+      }
+    }
     if (!header || header->generation < contents.generation) {
       contents.spare.push_back(std::move(file));
       continue;
@@ -291,9 +344,12 @@ Result<WalContents> read_wal_files(FileSystem& files, const std::string& folder)
     }
     contents.files.push_back(std::move(file));
   }
-  std::sort(contents.files.begin(), contents.files.end(), [](const WalFile& a, const WalFile& b) {
+  const auto by_sequence = [](const WalFile& a, const WalFile& b) {
     return a.header.first_sequence < b.header.first_sequence;
-  });
+  };
+  std::sort(contents.files.begin(), contents.files.end(), by_sequence);
+  WEIR_TRY(adopt_damaged(files, contents, std::move(damaged)));
+  std::sort(contents.files.begin(), contents.files.end(), by_sequence);
   return contents;
 }
 

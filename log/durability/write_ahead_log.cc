@@ -61,6 +61,7 @@ class WriteAheadLog::Core : public std::enable_shared_from_this<Core> {
     unflushed_.insert(std::move(log));
   }
   void drain();
+  void stop();
   Status checkpoint();
   Metrics metrics() const {
     const MutexLock lock(mutex_);
@@ -97,7 +98,8 @@ class WriteAheadLog::Core : public std::enable_shared_from_this<Core> {
   // Frees files by a checkpoint. Whether the driver can go on.
   bool relieve();
   Status flush(const std::vector<std::shared_ptr<DurableLog>>& logs);
-  void lose(const Error& error);
+  enum class Loser { kDriver, kCheckpoint };
+  void lose(const Error& error, Loser who = Loser::kDriver);
   void ask_for_checkpoint();
 
   FileSystem& disk_;
@@ -127,8 +129,9 @@ class WriteAheadLog::Core : public std::enable_shared_from_this<Core> {
   std::uint64_t added_ WEIR_GUARDED_BY(mutex_) = 0;    // entries
   std::uint64_t settled_ WEIR_GUARDED_BY(mutex_) = 0;  // durable or lost, and told
   bool running_ WEIR_GUARDED_BY(mutex_) = false;
-  bool stalled_ WEIR_GUARDED_BY(mutex_) = false;  // no file for the next frame
-  std::atomic<bool> trouble_{false};              // stalled or failed
+  bool stalled_ WEIR_GUARDED_BY(mutex_) = false;        // no file for the next frame
+  std::optional<Error> stall_ WEIR_GUARDED_BY(mutex_);  // why the last checkpoint made no room
+  std::atomic<bool> trouble_{false};                    // stalled or failed
   std::optional<Error> failure_ WEIR_GUARDED_BY(mutex_);
   std::unordered_set<std::shared_ptr<DurableLog>> unflushed_ WEIR_GUARDED_BY(mutex_);
   // Of the frame that is taken: a checkpoint may have flushed them, yet they wait for its write.
@@ -154,9 +157,10 @@ Status WriteAheadLog::Core::admit() {
     return *failure_;
   }
   if (stalled_) {
-    return Error(Errc::kNoSpace,
-                 "disk full: the write-ahead log has no room until its checkpoint can be written; "
-                 "free space and try again");
+    return stall_.value_or(
+        Error(Errc::kNoSpace,
+              "disk full: the write-ahead log has no room until its checkpoint can be written; "
+              "free space and try again"));
   }
   return Status();
 }
@@ -189,7 +193,16 @@ void WriteAheadLog::Core::drain() {
   start();
   const MutexLock lock(mutex_);
   const std::uint64_t end = added_;
-  while (settled_ < end && running_) {
+  while (running_ && (settled_ < end || failure_)) {
+    changed_.wait(mutex_);
+  }
+}
+
+// Nothing of the driver is under way afterwards: it calls its host even behind the last entry.
+void WriteAheadLog::Core::stop() {
+  drain();
+  const MutexLock lock(mutex_);
+  while (running_) {
     changed_.wait(mutex_);
   }
 }
@@ -229,6 +242,11 @@ bool WriteAheadLog::Core::begin_driving() {
 bool WriteAheadLog::Core::relieve() {
   if (Status done = checkpoint(); !done.ok()) {
     WEIR_WARN("write-ahead log waits for room error=\"{}\"", done.error().message());
+    const MutexLock lock(mutex_);
+    stall_ = Error(done.error().code(),
+                   fmt::format("the write-ahead log waits for room until its checkpoint can be "
+                               "written, then append again: {}",
+                               done.error().message()));
     return false;
   }
   const MutexLock lock(mutex_);
@@ -270,6 +288,8 @@ WriteAheadLog::Core::Step WriteAheadLog::Core::write_next(
   {
     const MutexLock lock(mutex_);
     if (failure_) {
+      running_ = false;
+      changed_.notify_all();
       return Step::kLost;
     }
     trim = trim_;
@@ -296,7 +316,7 @@ WriteAheadLog::Core::Step WriteAheadLog::Core::write_next(
   }
   next.first_sequence = header.sequence;
   Result<WalFiles::Place> place = files_.place(frame_bytes_, next);
-  if (!place.ok() && place.error().code() != Errc::kNoSpace) {
+  if (!place.ok() && !is_shortage(place.error().code())) {
     lose(place.error());
     return Step::kLost;
   }
@@ -512,14 +532,14 @@ void WriteAheadLog::Core::stop_driving(bool stalled) {
 
 // Called by the driver, or by a checkpoint while the driver may be at work: the driver then finds
 // failure_ when its write ends.
-void WriteAheadLog::Core::lose(const Error& error) {
+void WriteAheadLog::Core::lose(const Error& error, Loser who) {
   std::vector<std::shared_ptr<DurableLog>> logs;
   Error lost(Errc::kIo,
              fmt::format("the write-ahead log failed, restart to recover: {}", error.message()));
   {
     const MutexLock lock(mutex_);
     if (failure_) {
-      running_ = false;
+      running_ = running_ && who != Loser::kDriver;
       changed_.notify_all();
       return;
     }
@@ -540,7 +560,7 @@ void WriteAheadLog::Core::lose(const Error& error) {
   }
   const MutexLock lock(mutex_);
   settled_ = added_;
-  running_ = false;
+  running_ = running_ && who != Loser::kDriver;
   changed_.notify_all();
 }
 
@@ -614,8 +634,8 @@ Status WriteAheadLog::Core::checkpoint() {
       const MutexLock lock(mutex_);
       unflushed_.insert(logs.begin(), logs.end());
     }
-    if (done.error().code() != Errc::kNoSpace) {
-      lose(done.error());
+    if (!is_shortage(done.error().code())) {
+      lose(done.error(), Loser::kCheckpoint);
     }
     return done;
   }
@@ -644,7 +664,7 @@ Result<std::unique_ptr<WriteAheadLog>> WriteAheadLog::open(FileSystem& files,
 }
 
 WriteAheadLog::~WriteAheadLog() {
-  core_->drain();
+  core_->stop();
 }
 
 void WriteAheadLog::attach(WalHost host) {
@@ -671,7 +691,9 @@ void WriteAheadLog::drain() {
   core_->drain();
 }
 Status WriteAheadLog::checkpoint() {
-  return core_->checkpoint();
+  Status done = core_->checkpoint();
+  core_->start();  // what waited for the room that it made
+  return done;
 }
 WriteAheadLog::Metrics WriteAheadLog::metrics() const {
   return core_->metrics();

@@ -19,16 +19,22 @@ constexpr auto kScrubDelay = std::chrono::seconds(30);
 
 }  // namespace
 
+Executor::TimerId EmbeddedLog::State::run_after(Duration wait, std::function<void()> work) {
+  return executor->post_after(wait, [guard = background, work = std::move(work)] {
+    if (guard->enter()) {
+      work();
+      guard->leave();
+    }
+  });
+}
+
 void EmbeddedLog::State::schedule_checkpoint() {
   if (executor == nullptr) {
     return;
   }
   const MutexLock lock(mutex);
-  if (!closed) {
-    executor->cancel(timer);
-    timer = executor->post_after(due ? Duration(0) : Duration(kCheckpointInterval),
-                                 [this] { checkpoint(); });
-  }
+  executor->cancel(timer);
+  timer = run_after(due ? Duration(0) : Duration(kCheckpointInterval), [this] { checkpoint(); });
 }
 
 void EmbeddedLog::State::checkpoint_soon() {
@@ -52,18 +58,18 @@ void EmbeddedLog::State::checkpoint() {
 
 void EmbeddedLog::State::schedule_scrub(Duration wait) {
   const MutexLock lock(mutex);
-  if (executor != nullptr && !closed && options.scrub_bytes_per_second > 0) {
-    scrub_timer = executor->post_after(wait, [this] { schedule_scrub(directory->scrub_step()); });
+  if (executor != nullptr && options.scrub_bytes_per_second > 0) {
+    scrub_timer = run_after(wait, [this] { schedule_scrub(directory->scrub_step()); });
   }
 }
 
 void EmbeddedLog::State::schedule_transactions() {
   const MutexLock lock(mutex);
-  if (executor == nullptr || closed) {
+  if (executor == nullptr) {
     return;
   }
   const auto wait = std::chrono::milliseconds(options.transaction_abort_interval_ms);
-  transaction_timer = executor->post_after(wait, [this] {
+  transaction_timer = run_after(wait, [this] {
     if (Status done = directory->transactions().tick(); !done.ok()) {
       WEIR_WARN("transactions wait for the next look at them error=\"{}\"",
                 done.error().to_string());
@@ -73,8 +79,8 @@ void EmbeddedLog::State::schedule_transactions() {
 }
 
 void EmbeddedLog::State::stop_background() {
+  background->stop();
   const MutexLock lock(mutex);
-  closed = true;
   if (executor != nullptr) {
     executor->cancel(timer);
     executor->cancel(scrub_timer);
@@ -86,7 +92,7 @@ EmbeddedLog::EmbeddedLog(std::unique_ptr<State> state) : state_(std::move(state)
 
 EmbeddedLog::~EmbeddedLog() {
   state_->stop_background();
-  state_->own_executor.reset();  // joins a checkpoint that runs
+  state_->own_executor.reset();
 }
 
 Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,

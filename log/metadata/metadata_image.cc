@@ -53,10 +53,10 @@ Status MetadataImage::take(const ConfigMetadataRecord& config) {
 }
 
 Status MetadataImage::take(const RemoveTopicMetadataRecord& removed) {
-  std::string& removed_name = removed_[removed.topic_id];
+  removed_.insert(removed.topic_id);
   if (const auto name = names_.extract(removed.topic_id); !name.empty()) {
     topics_.erase(name.mapped());
-    removed_name = name.mapped();
+    removed_names_[name.mapped()] = removed.topic_id;
   }
   return {};
 }
@@ -116,9 +116,8 @@ std::optional<Uuid> MetadataImage::removed_id(const std::string& name) const {
   if (find(name) != nullptr) {
     return std::nullopt;
   }
-  const auto found = std::find_if(removed_.begin(), removed_.end(),
-                                  [&name](const auto& entry) { return entry.second == name; });
-  return found == removed_.end() ? std::nullopt : std::optional(found->first);
+  const auto found = removed_names_.find(name);
+  return found == removed_names_.end() ? std::nullopt : std::optional(found->second);
 }
 
 const TopicImage* MetadataImage::find(const Uuid& id) const {

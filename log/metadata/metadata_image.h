@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -35,7 +36,9 @@ class MetadataImage {
   ProducerId next_producer_id() const { return next_producer_id_; }
   // Whether a topic with this id existed and was removed: its folders are garbage.
   bool was_removed(const Uuid& id) const { return removed_.contains(id); }
-  // The id of a removed topic of this name, when there is no topic of it now.
+  // Whether a topic of this name existed and was removed.
+  bool was_removed(const std::string& name) const { return removed_names_.contains(name); }
+  // The id of the topic of this name that was removed last, when there is no topic of it now.
   std::optional<Uuid> removed_id(const std::string& name) const;
 
  private:
@@ -54,7 +57,8 @@ class MetadataImage {
   std::map<std::string, TopicImage> topics_;
   std::unordered_map<Uuid, std::string> names_;
   std::map<std::string, TopicConfig> early_configs_;  // settings that came before their topic
-  std::map<Uuid, std::string> removed_;
+  std::set<Uuid> removed_;
+  std::map<std::string, Uuid> removed_names_;
   std::map<std::int32_t, std::int64_t> broker_epochs_;
   ProducerId next_producer_id_{0};
 };

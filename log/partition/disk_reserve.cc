@@ -18,12 +18,17 @@ bool DiskReserve::make() {
   }
   constexpr std::uint64_t kShare = 64;  // of a small disk
   const std::uint64_t bytes = std::min(bytes_, space->capacity_bytes / kShare);
-  // Not with the last bytes: what gave it up may need some more.
-  if (space->available_bytes < 2 * bytes) {
-    return false;
+  // An earlier process may have left it: its bytes are there.
+  Result<std::shared_ptr<File>> file = files_.open(path_, OpenMode::kReadWrite);
+  if (!file.ok()) {
+    // Not with the last bytes: what gave it up may need some more.
+    if (space->available_bytes < 2 * bytes) {
+      return false;
+    }
+    file = files_.open(path_, OpenMode::kCreateNew);
   }
-  Result<std::shared_ptr<File>> file = files_.open(path_, OpenMode::kCreateOrOpen);
   if (!file.ok() || !(*file)->reserve(bytes).ok()) {
+    files_.remove_file(path_).ignore("it is made when there is room for it");
     return false;
   }
   stands_.store(true, std::memory_order_release);

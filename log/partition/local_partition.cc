@@ -177,8 +177,8 @@ Result<Partition::Appended> LocalPartition::append_locked(SharedBytes& batch,
     }
   }
   if (Status prepared = prepare_folder(); !prepared.ok()) {
-    return prepared.error().code() == Errc::kNoSpace ? std::move(prepared).error()
-                                                     : poison(prepared.error());
+    return is_shortage(prepared.error().code()) ? std::move(prepared).error()
+                                                : poison(prepared.error());
   }
   unclean_ = true;
   stamp_offset(batch.data(), base, epoch);
@@ -191,7 +191,7 @@ Result<Partition::Appended> LocalPartition::append_locked(SharedBytes& batch,
   if (!written.ok()) {
     Error error = std::move(written).error().with_context(
         fmt::format("append to {}", options_.name.to_string()));
-    return error.code() == Errc::kNoSpace ? std::move(error) : poison(error);
+    return is_shortage(error.code()) ? std::move(error) : poison(error);
   }
   if (with_producer) [[unlikely]] {
     note_producer(header, batch.view());
@@ -340,7 +340,15 @@ Status LocalPartition::prepare_folder() {
     folder_exists_ = true;
   }
   WEIR_TRY(write_metadata(!writes_ahead()));
-  return epochs_dirty_ ? write_epochs(!writes_ahead()) : Status();
+  if (!epochs_dirty_) {
+    return Status();
+  }
+  if (!writes_ahead()) {
+    return write_epochs(true);
+  }
+  note_side_change();  // every flush of side files writes it
+  epochs_dirty_ = false;
+  return Status();
 }
 
 Status LocalPartition::write_metadata(bool durable) {
@@ -410,7 +418,8 @@ Status LocalPartition::roll(const PartitionSettings& settings) {
   }
   if (active_ != nullptr) {
     if (Status trimmed = active_->trim(); !trimmed.ok()) {
-      return poison(trimmed.error());
+      return is_shortage(trimmed.error().code()) ? std::move(trimmed)
+                                                 : Status(poison(trimmed.error()));
     }
     // Before the next segment exists, so that a hole between two segments of an fsync log is never
     // the work of a power cut. A write-ahead log fills such a hole.
@@ -433,7 +442,7 @@ Status LocalPartition::roll(const PartitionSettings& settings) {
     made = environment_.files.sync_directory(options_.path);
   }
   if (!made.ok()) {
-    return made.error().code() == Errc::kNoSpace ? std::move(made) : Status(poison(made.error()));
+    return is_shortage(made.error().code()) ? std::move(made) : Status(poison(made.error()));
   }
   if (active_ != nullptr) {
     if (Status indexed = active_->write_indexes(false); !indexed.ok()) {
@@ -519,6 +528,12 @@ Status LocalPartition::set_leader_epoch(LeaderEpoch epoch) {
   if (!epochs_dirty_ || !folder_exists_) {
     return Status();
   }
+  if (writes_ahead()) {  // with the next flush; until then the metadata log and the batches have it
+    unclean_ = true;
+    note_side_change();
+    environment_.durability->note_unflushed(shared_from_this());
+    return Status();
+  }
   Status written = write_epochs(!writes_ahead());
   return written.ok() || written.error().code() == Errc::kNoSpace ? std::move(written)
                                                                   : Status(poison(written.error()));
@@ -553,8 +568,11 @@ void LocalPartition::abandon() {
     const MutexLock appending(append_mutex_);
     const MutexLock lock(mutex_);
     closed_ = true;
+    abandoned_ = true;
     durability_lost_ = true;  // a sync that is on its way proves nothing any more
     watermark_ = nullptr;
+    tail_.clear();
+    count_tail();
   }
   notify_waiters();
 }

@@ -202,6 +202,7 @@ class LocalPartition final : public Partition {
   // Behind the last batch of a transaction or of an atomic group.
   Offset transactional_end_ WEIR_GUARDED_BY(mutex_);
   bool closed_ WEIR_GUARDED_BY(mutex_) = false;
+  bool abandoned_ WEIR_GUARDED_BY(mutex_) = false;
   WatermarkSlot* watermark_ WEIR_GUARDED_BY(mutex_);
   // Where the last disk reads ended: a reader that goes on from there needs no look-up.
   struct Hint {
@@ -212,7 +213,7 @@ class LocalPartition final : public Partition {
   std::array<Hint, 8> hints_ WEIR_GUARDED_BY(mutex_);
   std::size_t next_hint_ WEIR_GUARDED_BY(mutex_) = 0;
   // Sealed segments with an open file or loaded indexes, least recently used first.
-  std::deque<std::shared_ptr<Segment>> recent_ WEIR_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Segment>> recent_ WEIR_GUARDED_BY(mutex_);
 
   Mutex waiters_mutex_;
   std::vector<std::shared_ptr<Notifier>> waiters_ WEIR_GUARDED_BY(waiters_mutex_);

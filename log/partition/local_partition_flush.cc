@@ -42,8 +42,8 @@ Result<DurableLog::Unflushed> LocalPartition::prepare_flush(FlushMode mode) {
   const MutexLock appending(append_mutex_);
   {
     const MutexLock lock(mutex_);
-    if (closed_) {
-      return Unflushed();  // close() flushed it, or it is to be deleted
+    if (abandoned_) {
+      return Unflushed();  // it is to be deleted
     }
   }
   return prepare(mode, settings().durability == DurabilityMode::kFsync);
@@ -135,11 +135,10 @@ Status LocalPartition::add_transaction_indexes(const Segments& segments, Unflush
 
 void LocalPartition::on_flushed(Offset end) {
   Status written = write_checksums(end);
-  if (!written.ok() && written.error().code() == Errc::kNoSpace) {
-    WEIR_WARN("checksums not written, the scrub makes them later partition={} error=\"{}\"",
+  if (!written.ok()) {
+    // The recovery point stays: what a side-car says above it is not believed after a crash.
+    WEIR_WARN("checksums not written, the next flush tries again partition={} error=\"{}\"",
               options_.name.to_string(), written.error().message());
-  } else if (!written.ok()) {
-    on_durability_lost(written.error());
     return;
   }
   const MutexLock lock(mutex_);
@@ -214,7 +213,7 @@ Offset LocalPartition::recovery_point() const {
 // Not by way of the flusher: a round of it may be under way and not be done.
 Status LocalPartition::sync_all(FlushMode mode) {
   const Result<Unflushed> prepared = prepare(mode, true);
-  if (!prepared.ok() && prepared.error().code() == Errc::kNoSpace) {
+  if (!prepared.ok() && is_shortage(prepared.error().code())) {
     return prepared.error();
   }
   Status synced = prepared.status();
@@ -235,6 +234,9 @@ Status LocalPartition::sync_all(FlushMode mode) {
   if (!synced.ok()) {
     on_durability_lost(synced.error());
     return health();
+  }
+  if (mode == FlushMode::kByDisk) {
+    return Status();  // nothing is durable yet: the caller syncs the disk and tells on_flushed()
   }
   const MutexLock lock(mutex_);
   mark_flushed(unflushed.end);
@@ -279,6 +281,8 @@ Status LocalPartition::close(FlushMode mode) {
       watermark_ = nullptr;
       recent_.clear();
       hints_ = {};
+      tail_.clear();
+      count_tail();
       segments = segments_;
     }
     if (!segments.empty()) {

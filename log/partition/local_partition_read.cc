@@ -172,7 +172,7 @@ void LocalPartition::touch(const std::shared_ptr<Segment>& segment) {
     recent_.push_back(segment);
     if (recent_.size() > kOpenSegmentsMax) {
       oldest = recent_.front();
-      recent_.pop_front();
+      recent_.erase(recent_.begin());
     }
   }
   if (oldest != nullptr) {

@@ -235,7 +235,8 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
   // Rising; for the scrub and tools.
   virtual std::vector<std::shared_ptr<Segment>> segments() const = 0;
   // Syncs everything, cuts preallocation, writes indexes. No appends afterwards. Idempotent.
-  // kByDisk: nothing is synced, the caller syncs the disk afterwards.
+  // kByDisk: nothing is synced: the caller syncs the disk afterwards, and then calls
+  // on_flushed(offsets().log_end).
   virtual Status close(FlushMode mode) = 0;
   Status close() { return close(FlushMode::kByFile); }
   // Closes without a sync; for deletion. Open readers keep their data.

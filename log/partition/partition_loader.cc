@@ -36,8 +36,9 @@ class Loader {
         resources_(environment.resources),
         options_(options),
         recovery_point_(options.recovery_point) {
-    // What is durable in its file needs no frame: below the first one everything is.
-    if (replays() && !options.wal_tail->batches.empty()) {
+    // What is durable in its file needs no frame: below the first one everything is, unless frames
+    // are missing.
+    if (replays() && options.wal_tail->intact && !options.wal_tail->batches.empty()) {
       recovery_point_ =
           std::max(recovery_point_, options.wal_tail->batches.front().header.base_offset);
     }
@@ -534,7 +535,8 @@ class Loader {
       }
       WEIR_TRY(append(batch));
     }
-    if (kept_end > known_end && kept_end > recovery_point_ && !memory_log()) {
+    if (kept_end > recovery_point_ && !memory_log() &&
+        (kept_end > known_end || !options_.wal_tail->intact)) {
       // Appended and never acknowledged, or durable in its file alone.
       return sync_what_is_left();
     }

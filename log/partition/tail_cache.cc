@@ -15,23 +15,26 @@ void TailCache::push(SharedBytes batch, const BatchHeader& header) {
     batch = SharedBytes::copy_of(batch.view());
   }
   bytes_ += batch.capacity();
-  entries_.push_back({std::move(batch), header});
-  while (bytes_ > bytes_max_ && !entries_.empty()) {
-    bytes_ -= entries_.front().bytes.capacity();
-    entries_.pop_front();
+  if (!entries_) {
+    entries_.emplace();
+  }
+  entries_->push_back({std::move(batch), header});
+  while (bytes_ > bytes_max_ && !entries_->empty()) {
+    bytes_ -= entries_->front().bytes.capacity();
+    entries_->pop_front();
   }
 }
 
 bool TailCache::collect(Offset from, Offset limit, std::size_t bytes_max,
                         std::vector<FetchedBatch>& out) const {
-  if (entries_.empty() || from < entries_.front().header.base_offset) {
+  if (!entries_ || entries_->empty() || from < entries_->front().header.base_offset) {
     return false;
   }
   auto next = std::upper_bound(
-      entries_.begin(), entries_.end(), from,
+      entries_->begin(), entries_->end(), from,
       [](Offset value, const Entry& entry) { return value < entry.header.base_offset; });
   std::size_t bytes = 0;
-  for (--next; next != entries_.end(); ++next) {
+  for (--next; next != entries_->end(); ++next) {
     bytes += next->bytes.size();
     if (next->header.next_offset() > limit || (!out.empty() && bytes > bytes_max)) {
       break;
@@ -42,7 +45,7 @@ bool TailCache::collect(Offset from, Offset limit, std::size_t bytes_max,
 }
 
 void TailCache::clear() {
-  entries_.clear();
+  entries_.reset();
   bytes_ = 0;
 }
 

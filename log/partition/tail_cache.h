@@ -3,6 +3,7 @@
 #include "log/partition/partition.h"
 
 #include <deque>
+#include <optional>
 
 namespace weir::log {
 
@@ -29,7 +30,7 @@ class TailCache {
     SharedBytes bytes;
     BatchHeader header;
   };
-  std::deque<Entry> entries_;
+  std::optional<std::deque<Entry>> entries_;  // none while empty: a deque alone takes 576 bytes
   std::size_t bytes_ = 0;
   std::size_t bytes_max_;
 };

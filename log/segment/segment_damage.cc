@@ -84,9 +84,15 @@ Status Segment::write_checksums(Offset end) {
     side_car_ = found.ok() ? *found : ChecksumEnd{.has_more = true};  // one that is not readable
   }
   if (side_car_->has_more) {
-    WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, files_.open(path, OpenMode::kReadWrite));
-    WEIR_TRY(file->truncate(side_car_->bytes));
-    WEIR_TRY(file->sync());
+    const Result<std::shared_ptr<File>> file = files_.open(path, OpenMode::kReadWrite);
+    if (file.ok()) {
+      WEIR_TRY((*file)->truncate(side_car_->bytes));
+      WEIR_TRY((*file)->sync());
+    } else if (file.error().code() != Errc::kNotFound) {
+      return file.error();
+    } else {
+      side_car_ = ChecksumEnd{};  // removed meanwhile: it says nothing
+    }
     side_car_->has_more = false;
   }
   {

@@ -47,6 +47,8 @@ std::string_view errc_name(Errc code) noexcept {
       return "LOCKED";
     case Errc::kReadOnly:
       return "READ_ONLY";
+    case Errc::kExhausted:
+      return "EXHAUSTED";
     case Errc::kNoSpace:
     case Errc::kIo:
       return "KAFKA_STORAGE_ERROR";
@@ -75,8 +77,8 @@ std::string_view errc_name(Errc code) noexcept {
 }
 
 bool is_retriable(Errc code) noexcept {
-  return code == Errc::kNoSpace || code == Errc::kTimedOut ||
-         code == Errc::kConcurrentTransactions || code == Errc::kUnstableOffset;
+  return is_shortage(code) || code == Errc::kTimedOut || code == Errc::kConcurrentTransactions ||
+         code == Errc::kUnstableOffset;
 }
 
 Error Error::with_context(std::string_view context) && {

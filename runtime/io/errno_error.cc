@@ -17,6 +17,9 @@ Errc code_of(int error_number) {
     case ENOSPC:
     case EDQUOT:
       return Errc::kNoSpace;
+    case EMFILE:
+    case ENFILE:
+      return Errc::kExhausted;
     default:
       return Errc::kIo;
   }

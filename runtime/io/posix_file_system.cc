@@ -2,6 +2,7 @@
 #include "runtime/io/io_workers.h"
 
 #include <weir/runtime/file_system.h>
+#include <weir/runtime/thread_annotations.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits>
+#include <map>
 #include <pthread.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -241,6 +243,12 @@ class PosixFileSystem final : public FileSystem {
 
  private:
   internal::IoWorkers& workers();
+  Result<int> disk_descriptor(const std::string& path);
+
+  // By device. syncfs() tells a descriptor only of failures since it was opened, so each is opened
+  // before the first write (lock()) and kept.
+  Mutex disks_mutex_;
+  std::map<dev_t, Descriptor> disks_ WEIR_GUARDED_BY(disks_mutex_);
 
   std::atomic<internal::IoWorkers*> workers_{nullptr};
   internal::IoWorkers* forgotten_workers_ = nullptr;  // the parent's, never touched
@@ -344,12 +352,26 @@ Status PosixFileSystem::sync_directory(const std::string& path) {
 }
 
 Status PosixFileSystem::sync_disk(const std::string& path) {
-  WEIR_TRY_ASSIGN(const Descriptor descriptor,
-                  open_descriptor("sync the disk of", path, O_RDONLY | O_DIRECTORY));
-  if (retry_interrupted([&] { return ::syncfs(descriptor.get()); }) != 0) {
+  WEIR_TRY_ASSIGN(const int descriptor, disk_descriptor(path));
+  if (retry_interrupted([&] { return ::syncfs(descriptor); }) != 0) {
     return errno_error("sync the disk of", path, errno);
   }
   return {};
+}
+
+Result<int> PosixFileSystem::disk_descriptor(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) {
+    return errno_error("sync the disk of", path, errno);
+  }
+  const MutexLock lock(disks_mutex_);
+  auto found = disks_.find(status.st_dev);
+  if (found == disks_.end()) {
+    WEIR_TRY_ASSIGN(Descriptor descriptor,
+                    open_descriptor("sync the disk of", path, O_RDONLY | O_DIRECTORY));
+    found = disks_.emplace(status.st_dev, std::move(descriptor)).first;
+  }
+  return found->second.get();
 }
 
 FileKind kind_of_entry(DIR* folder, const dirent& entry) {
@@ -426,6 +448,7 @@ Result<std::unique_ptr<FileLock>> PosixFileSystem::lock(const std::string& path,
   }
   WEIR_TRY(set_size(descriptor.get(), "lock", path, 0));
   WEIR_TRY(write_all(descriptor.get(), path, 0, holder));
+  WEIR_TRY(disk_descriptor(parent_path(path)).status());
   return std::unique_ptr<FileLock>(std::make_unique<PosixLock>(std::move(descriptor)));
 }
 

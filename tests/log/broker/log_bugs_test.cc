@@ -1,6 +1,4 @@
-#include "log/broker/log_directory.h"
-#include "log/partition/await.h"
-#include "tests/log/partition/log_on_disk.h"
+#include "tests/log/broker/directory_on_disk.h"
 #include "tests/runtime/observe/capture.h"
 
 #include <weir/log/log_verify.h>
@@ -16,109 +14,15 @@
 namespace weir::log {
 namespace {
 
+using testing::Directory;
+using testing::kFolderOfLines;
+using testing::kLines;
 using testing::make_batch;
+using testing::Ranges;
 using weir::testing::LogCapture;
 using weir::testing::ManualClock;
 using weir::testing::MemoryFileSystem;
 using Operation = MemoryFileSystem::Operation;
-using Ranges = std::vector<std::pair<std::int64_t, std::int64_t>>;
-
-const TopicPartition kLines{"lines", PartitionId(0)};
-constexpr const char* kFolderOfLines = "data/log/lines-0";
-
-// A data directory on a disk in memory.
-class Directory {
- public:
-  explicit Directory(std::uint64_t seed = 1) : disk(MemoryFileSystem::Options{.seed = seed}) {}
-  ~Directory() { end(); }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
-
-  MemoryFileSystem disk;
-  ManualClock clock{testing::kStart};
-  std::unique_ptr<LogDirectory> log;
-  WalOptions wal{
-      .file_bytes_min = 16U << 10U, .file_bytes_max = 64U << 10U, .total_bytes_max = 256U << 10U};
-
-  Status try_open() {
-    LogDirectoryOptions options;
-    options.files = &disk;
-    options.clock = &clock;
-    options.seed = 7;
-    options.tail_cache_bytes = 0;
-    options.offsets_partitions = 1;
-    options.wal = wal;
-    WEIR_TRY_ASSIGN(log, LogDirectory::open("data", options));
-    return {};
-  }
-  void open() {
-    const Status opened = try_open();
-    ASSERT_TRUE(opened.ok()) << opened.error().to_string();
-  }
-  // The process ends; the page cache stays.
-  void kill() {
-    end();
-    disk.process_crash();
-  }
-  void cut_power() {
-    end();
-    disk.power_cut();
-  }
-  void close() {
-    const Status closed = log->close();
-    EXPECT_TRUE(closed.ok()) << closed.error().to_string();
-    log.reset();
-  }
-  void create(TopicConfig config = {}) {
-    const auto made = log->create_topic({kLines.topic, 1, std::move(config)});
-    ASSERT_TRUE(made.ok()) << made.error().to_string();
-  }
-  Partition& partition() { return *log->partition_for_append(kLines).value(); }
-  // One batch, not waited for.
-  Result<Partition::Appended> append(int records, std::size_t value_bytes = 50, char fill = 'v') {
-    WEIR_TRY_ASSIGN(const auto partition, log->partition_for_append(kLines));
-    return partition->append(make_batch(records, value_bytes, clock.now(), fill));
-  }
-  void send(int batches, int records = 1, std::size_t value_bytes = 50, char fill = 'v') {
-    for (int i = 0; i < batches; ++i) {
-      const auto appended = append(records, value_bytes, fill);
-      ASSERT_TRUE(appended.ok()) << appended.error().to_string();
-      const Status durable = await_high_watermark(log->partition(kLines).value(),
-                                                  appended->next_offset, std::chrono::seconds(10));
-      ASSERT_TRUE(durable.ok()) << durable.error().to_string();
-    }
-  }
-  Ranges ranges() {
-    Partition& partition = *log->partition(kLines).value();
-    const testing::ReadBack read = testing::read_all(partition, partition.offsets().log_start);
-    EXPECT_TRUE(read.errors.empty()) << read.errors.front();
-    return read.ranges;
-  }
-  // Bytes of the log's one segment.
-  std::uint64_t recovered_end() {
-    Partition& partition = *log->partition(kLines).value();
-    std::uint64_t bytes = 0;
-    for (const std::string& batch : testing::read_all(partition).batches) {
-      bytes += batch.size();
-    }
-    return bytes;
-  }
-  bool recovered_without_damage() const {
-    const RecoveryResult result = log->recovery();
-    return std::all_of(result.partitions.begin(), result.partitions.end(),
-                       [](const auto& one) { return one.failure.ok() && one.damaged.empty(); });
-  }
-
- private:
-  void end() {
-    disk.cut_power_at(0);
-    disk.hold_submits(false);
-    while (disk.run_submitted() > 0) {
-    }
-    log.reset();
-  }
-};
-
 // With the unsynced bytes lost in many ways.
 template <class Life>
 void with_many_disks(const Life& life) {
@@ -417,6 +321,89 @@ TEST(LogBugs, DamagedMetadataDeletesNoTopic) {
       EXPECT_EQ(testing::file_text(*copy, segment), before);
     }
     EXPECT_EQ(testing::file_text(*copy, segment), before);
+  }
+}
+
+// Found here: the next checkpoint forgot the frames of a partition that could not be opened.
+TEST(LogBugs, APartitionThatCannotBeOpenedLosesNothingOfTheWriteAheadLog) {
+  const TopicPartition other{"other", PartitionId(0)};
+  const std::string obstacle = join_path(kFolderOfLines, "00000000000000000099.log");
+  with_many_disks([&](Directory& directory) {
+    directory.open();
+    directory.create();
+    ASSERT_TRUE(directory.log->create_topic({other.topic, 1, {}}).ok());
+    directory.send(5);
+    directory.cut_power();
+    ASSERT_TRUE(directory.disk.create_directories(obstacle).ok());
+    ASSERT_TRUE(directory.disk.sync_disk("data").ok());
+    // Twice, with checkpoints, appends elsewhere, a crash and a close.
+    for (int life = 0; life < 2; ++life) {
+      directory.open();
+      EXPECT_FALSE(directory.log->partition(kLines).ok());
+      const auto appended = directory.log->partition_for_append(other).value()->append(
+          make_batch(1, 50, directory.clock.now()));
+      ASSERT_TRUE(appended.ok()) << appended.error().to_string();
+      ASSERT_TRUE(directory.log->checkpoint().ok());
+      if (life == 0) {
+        directory.cut_power();
+      } else {
+        directory.close();
+      }
+    }
+    ASSERT_TRUE(directory.disk.remove_directory(obstacle).ok());
+    ASSERT_TRUE(directory.disk.sync_directory(kFolderOfLines).ok());
+    directory.open();
+    EXPECT_EQ(directory.ranges(), (Ranges{{0, 4}}));
+    // Not forgotten before they are in their own files, and not taken for news afterwards.
+    directory.cut_power();
+    directory.open();
+    directory.send(2);
+    ASSERT_TRUE(directory.log->checkpoint().ok());
+    EXPECT_TRUE(directory.disk.list("data/wal/unserved")->empty());
+    directory.cut_power();
+    directory.open();
+    EXPECT_EQ(directory.ranges(), (Ranges{{0, 6}}));
+    EXPECT_TRUE(directory.recovered_without_damage());
+  });
+}
+
+TEST(LogBugs, ADamagedFileOfKeptBatchesIsReportedAndLeftAlone) {
+  const LogCapture quiet;
+  const std::string obstacle = join_path(kFolderOfLines, "00000000000000000099.log");
+  Directory directory;
+  directory.open();
+  directory.create();
+  directory.send(3);
+  directory.kill();
+  ASSERT_TRUE(directory.disk.create_directories(obstacle).ok());
+  directory.open();
+  directory.kill();
+  const auto kept = directory.disk.list("data/wal/unserved");
+  ASSERT_TRUE(kept.ok() && kept->size() == 1);
+  const std::string path = join_path("data/wal/unserved", kept->front().name);
+  const std::uint64_t size = directory.disk.info(path)->size;
+  ASSERT_TRUE(directory.disk.remove_directory(obstacle).ok());
+  for (std::uint64_t position = 0; position < size; ++position) {
+    SCOPED_TRACE(position);
+    Directory copy;
+    const auto disk = directory.disk.clone(position);
+    disk->flip_bit(path, position, 3);
+    LogDirectoryOptions options;
+    options.files = disk.get();
+    options.clock = &copy.clock;
+    options.seed = 7;
+    options.wal = copy.wal;
+    WalContents contents;
+    ASSERT_TRUE(UnservedBatches(*disk, "data/wal/unserved").add_to(contents).ok());
+    ASSERT_EQ(contents.damaged.size(), 1U);
+    EXPECT_TRUE(contents.damaged.front().starts_with(path));
+    const auto opened = LogDirectory::open("data", options);
+    ASSERT_TRUE(opened.ok()) << opened.error().to_string();
+    const auto partition = (*opened)->partition(kLines);
+    ASSERT_TRUE(partition.ok()) << partition.error().to_string();
+    EXPECT_EQ((*partition)->offsets().log_end, Offset(3));  // the page cache had them all
+    ASSERT_TRUE((*opened)->checkpoint().ok());
+    EXPECT_TRUE(path_exists(*disk, path));
   }
 }
 

@@ -412,7 +412,7 @@ TEST(WriteAheadLog, TellsRotFromATornWriteAndGoesOnBehindIt) {
   }
 }
 
-TEST(WriteAheadLog, ReportsAFileWhoseHeaderIsGone) {
+TEST(WriteAheadLog, ReadsAFileWhoseHeaderDecayedByItsFirstFrame) {
   MemoryFileSystem disk;
   World world(disk);
   world.open();
@@ -420,17 +420,87 @@ TEST(WriteAheadLog, ReportsAFileWhoseHeaderIsGone) {
     world.append(1, i, 3900);  // 8 or so in a file
   }
   world.close();
-  disk.flip_bit("wal/001.wal", 20, 1);
-  Result<WalContents> contents = world.contents();
-  ASSERT_TRUE(contents.ok());
-  EXPECT_FALSE(contents->intact);
-  const std::vector<std::int64_t> found = bases(*contents, 1);
-  EXPECT_EQ(found.front(), 0);
-  EXPECT_EQ(found.back(), 39);
-  EXPECT_LT(found.size(), 40U);
+  const Result<std::vector<DirectoryEntry>> files = disk.list("wal");
+  ASSERT_TRUE(files.ok());
+  ASSERT_GE(files->size(), 3U);
+  for (const DirectoryEntry& file : *files) {  // the first, the last, and those between
+    SCOPED_TRACE(file.name);
+    const std::string path = join_path("wal", file.name);
+    const auto copy = disk.clone(1);
+    copy->flip_bit(path, 20, 1);
+    const Result<WalContents> contents = read_wal(*copy, "wal");
+    ASSERT_TRUE(contents.ok());
+    WalContents found = *contents;
+    EXPECT_EQ(bases(found, 1), up_to(40));
+    ASSERT_EQ(found.damaged.size(), 1U);
+    EXPECT_TRUE(found.damaged.front().starts_with(path));
+  }
 }
 
-// Entries of several logs that become durable together or not at all, over more than one frame.
+TEST(WriteAheadLog, MissesNothingWhenTheHeaderOfAFreedFileDecays) {
+  MemoryFileSystem disk;
+  World world(disk);
+  world.options.total_bytes_max = 4 * kFile;
+  world.open();
+  for (int i = 0; i < 60; ++i) {
+    world.append(1, i, 3900);
+    if (i % 20 == 19) {
+      ASSERT_TRUE(world.wal().checkpoint().ok());
+      world.append(1, i * 1000, 100);  // the driver frees files
+    }
+  }
+  const Result<WalContents> before = read_wal(disk, "wal");
+  ASSERT_TRUE(before.ok());
+  ASSERT_FALSE(before->spare.empty());
+  world.close();
+  for (const WalFile& spare : before->spare) {
+    const auto copy = disk.clone(1);
+    copy->flip_bit(spare.path, 20, 1);
+    const Result<WalContents> contents = read_wal(*copy, "wal");
+    ASSERT_TRUE(contents.ok());
+    EXPECT_TRUE(contents->intact);
+    EXPECT_GE(contents->batches, before->batches);
+  }
+}
+
+TEST(WriteAheadLog, GoesOnWhenACheckpointThatNobodyWaitedForMadeRoom) {
+  MemoryFileSystem disk;
+  World world(disk);
+  world.options.total_bytes_max = 2 * kFile;
+  world.open();
+  world.recovery_point_status = Error(Errc::kNoSpace, "recovery points");
+  int added = 0;
+  while (world.wal().admit().ok()) {
+    world.append(1, added++, 3900);
+    ASSERT_LT(added, 100);
+  }
+  EXPECT_LT(world.log(1)->durable, Offset(added));
+  world.recovery_point_status = Status();
+  ASSERT_TRUE(world.wal().checkpoint().ok());
+  EXPECT_EQ(world.log(1)->durable, Offset(added));
+}
+
+// The options have changed since: its files cannot take a frame.
+TEST(WriteAheadLog, ReplacesFilesThatAreTooSmallForItsFrames) {
+  MemoryFileSystem disk;
+  World world(disk);
+  world.open();
+  for (int i = 0; i < 40; ++i) {
+    world.append(1, i, 3900);
+  }
+  world.close();
+  world.options.file_bytes_min = 16 * kFile;
+  world.options.file_bytes_max = 16 * kFile;
+  world.options.total_bytes_max = 32 * kFile;
+  world.open();
+  for (int i = 40; i < 50; ++i) {
+    world.append(1, i, 3 * kFile);
+    ASSERT_EQ(world.log(1)->durable, Offset(i + 1));
+  }
+  ASSERT_TRUE(world.wal().checkpoint().ok());
+  EXPECT_LE(world.wal().metrics().file_bytes, 48 * kFile);
+}
+
 TEST(WriteAheadLog, ReadsAGroupWholeOrNotAtAllWhereverThePowerIsCut) {
   bool none = false;
   bool all = false;

@@ -138,8 +138,8 @@ TEST(Errc, OnlyNoSpaceTimeOutAndUnfinishedTransactionsAreRetriable) {
     EXPECT_FALSE(errc_name(static_cast<Errc>(code)).empty());
   }
 
-  EXPECT_EQ(retriable, (std::set{Errc::kNoSpace, Errc::kTimedOut, Errc::kConcurrentTransactions,
-                                 Errc::kUnstableOffset}));
+  EXPECT_EQ(retriable, (std::set{Errc::kNoSpace, Errc::kExhausted, Errc::kTimedOut,
+                                 Errc::kConcurrentTransactions, Errc::kUnstableOffset}));
 }
 
 }  // namespace

@@ -116,7 +116,8 @@ class FileSystem {
   virtual Status create_directories(const std::string& path) = 0;
   virtual Status sync_directory(const std::string& path) = 0;
   // All that was written, made, renamed and removed so far on the disk that holds the folder `path`
-  // is durable (syncfs): one call for many files. An error means what File::sync()'s does.
+  // is durable (syncfs): one call for many files. An error means what File::sync()'s does; writes
+  // that failed before the first lock() or sync_disk() on that disk are not reported.
   virtual Status sync_disk(const std::string& path) = 0;
   // Sorted by name, without "." and "..". Errors: kNotFound.
   virtual Result<std::vector<DirectoryEntry>> list(const std::string& path) = 0;

@@ -35,6 +35,7 @@ enum class Errc {
   kLocked,                // Another process holds the data directory, another member the group.
   kReadOnly,              // A write through a handle opened for reading.
   kNoSpace,               // KAFKA_STORAGE_ERROR: the disk is full; retriable.
+  kExhausted,             // The process has no file descriptor left; nothing was done; retriable.
   kIo,                    // KAFKA_STORAGE_ERROR: the state of the bytes is unknown.
   kTimedOut,              // REQUEST_TIMED_OUT: the outcome is unknown or the deadline passed.
   kFenced,                // PRODUCER_FENCED, ILLEGAL_GENERATION: another owner took over.
@@ -51,6 +52,11 @@ enum class Errc {
 
 // The upper-case name, Kafka's where Kafka has one. Never empty.
 std::string_view errc_name(Errc code) noexcept;
+
+// Whether something ran out before anything was written or synced: no byte is in doubt.
+constexpr bool is_shortage(Errc code) noexcept {
+  return code == Errc::kNoSpace || code == Errc::kExhausted;
+}
 
 // Whether the same call can succeed later without the caller changing anything (no space,
 // time-out, a transaction that is being ended).
