@@ -265,13 +265,43 @@ void Transactions::finish_step(const Step& step, Run& run) {
 }
 
 Status Transactions::finish(const Run& run) {
+  Status durable;
   for (const auto& [name, written] : run.written) {
-    WEIR_TRY(await_high_watermark(written.partition, written.end, kWriteTimeout));
+    if (durable.ok()) {
+      durable = await_high_watermark(written.partition, written.end, kWriteTimeout);
+    }
+  }
+  if (!durable.ok()) {
+    const MutexLock lock(mutex_);
+    if (!run.offsets_markers.empty()) {
+      late_.push_back(run);
+    }
+    return durable;
   }
   for (const OffsetsMarker& marker : run.offsets_markers) {
     offsets_.on_marker(marker.partition, marker.producer, marker.commit);
   }
+  apply_late();
   return Status();
+}
+
+void Transactions::apply_late() {
+  std::vector<OffsetsMarker> due;
+  {
+    const MutexLock lock(mutex_);
+    std::erase_if(late_, [&due](const Run& run) {
+      const bool is_durable = std::ranges::all_of(run.written, [](const auto& one) {
+        return one.second.partition->offsets().high_watermark >= one.second.end;
+      });
+      if (is_durable) {
+        due.insert(due.end(), run.offsets_markers.begin(), run.offsets_markers.end());
+      }
+      return is_durable;
+    });
+  }
+  for (const OffsetsMarker& marker : due) {
+    offsets_.on_marker(marker.partition, marker.producer, marker.commit);
+  }
 }
 
 // --- Requests
@@ -379,6 +409,12 @@ Result<ProducerIdAndEpoch> Transactions::end(const std::string& transactional_id
   };
   WEIR_TRY_ASSIGN(const TransactionAnswer answer, ask(end, run));
   WEIR_TRY(answer.status());
+  if (run.written.empty()) {
+    // It was ended by an earlier call, which may have gone before all of it was durable.
+    const MutexLock lock(mutex_);
+    WEIR_TRY_ASSIGN(const std::shared_ptr<Partition> state, state_partition(transactional_id));
+    run.note(state, state->offsets().log_end);
+  }
   WEIR_TRY(finish(run));
   return answer.producer;
 }

@@ -122,6 +122,7 @@ class Transactions {
   Step append_markers(const WriteTransactionMarkers& markers, Run& run) WEIR_REQUIRES(mutex_);
   // Waits for what was written, then lets it count.
   Status finish(const Run& run) WEIR_EXCLUDES(mutex_);
+  void apply_late() WEIR_EXCLUDES(mutex_);
 
   // --- transaction_group.cc: the end of a transaction as one atomic group
   class EndGroup;
@@ -146,6 +147,8 @@ class Transactions {
   TransactionCoordinator core_ WEIR_GUARDED_BY(mutex_);
   bool started_ WEIR_GUARDED_BY(mutex_) = false;
   std::map<PartitionId, std::shared_ptr<Partition>> state_ WEIR_GUARDED_BY(mutex_);
+  // Ends that were not durable in time: their offsets count when they are.
+  std::vector<Run> late_ WEIR_GUARDED_BY(mutex_);
   std::set<std::string> warned_ WEIR_GUARDED_BY(mutex_);  // topics of weir.durability=memory
 };
 

@@ -1,7 +1,8 @@
 // The driver of the transaction coordinator over a directory on a disk in memory.
 #include "log/broker/log_directory.h"
-#include "log/partition/await.h"
+#include "log/partition/append_group.h"
 #include "log/record/batch_builder.h"
+#include "log/record/control_record.h"
 #include "tests/runtime/observe/capture.h"
 
 #include <weir/runtime/testing/manual_clock.h>
@@ -55,8 +56,13 @@ class TransactionsTest : public ::testing::Test {
     ASSERT_TRUE(transactions().start().ok());
   }
   void crash() {
-    files_.process_crash();
-    log_.reset();
+    if (files_.power_is_off()) {
+      log_.reset();
+      files_.process_crash();
+    } else {
+      files_.process_crash();
+      log_.reset();
+    }
     open();
   }
   Transactions& transactions() { return log_->transactions(); }
@@ -204,6 +210,55 @@ TEST_F(TransactionsTest, UnstableOffsetsAreRefusedWhenAsked) {
   const auto now = log_->offsets().committed("group", {&input, 1}, true).value();
   ASSERT_TRUE(now[0].has_value());
   EXPECT_EQ(*now[0], seven.second);
+}
+
+// Markers that stand in their files, of a group that the write-ahead log does not have: no reader
+// may find some of them.
+TEST_F(TransactionsTest, AGroupThatWasNotWrittenIsCutFromEveryFile) {
+  const LogCapture quiet;
+  const ProducerIdAndEpoch producer = transactions().init("tx", 60'000).value();
+  std::vector<GroupedAppend> group;
+  AppendOptions options(AppendOrigin::kCoordinator);
+  options.transaction_version = 2;
+  for (const int partition : {0, 1}) {
+    ASSERT_TRUE(write("tx", producer, lines(partition)).ok());
+    group.push_back({log_->partition(lines(partition)).value(),
+                     build_end_transaction_marker(ControlType::kCommit, producer.id,
+                                                  producer.epoch.next(), 0, clock_.now()),
+                     options});
+  }
+  files_.hold_submits(true);
+  ASSERT_TRUE(append_group(std::move(group)).failure.ok());
+  EXPECT_EQ(offsets(lines(0)).log_end, Offset(2));
+  EXPECT_EQ(offsets(lines(0)).high_watermark, Offset(1));
+  files_.cut_power_at(0);
+  files_.hold_submits(false);
+  while (files_.run_submitted() > 0) {
+  }
+  crash();
+  for (const int partition : {0, 1}) {
+    EXPECT_EQ(offsets(lines(partition)).log_end, Offset(1));
+    EXPECT_EQ(offsets(lines(partition)).last_stable, Offset(0));
+  }
+  EXPECT_EQ(status("tx"), TransactionStatus::kOngoing);
+  ASSERT_TRUE(transactions().end("tx", producer, false).ok());
+  EXPECT_EQ(offsets(lines(1)).last_stable, Offset(2));
+}
+
+// The record that says that a partition is in the transaction was lost: so is what was written
+// there, or no marker would ever end it.
+TEST_F(TransactionsTest, ARecordOfATransactionThatNobodyKnowsOfIsCut) {
+  const LogCapture quiet;
+  const ProducerIdAndEpoch producer = transactions().init("tx", 60'000).value();
+  files_.hold_submits(true);
+  ASSERT_TRUE(write("tx", producer, lines(0)).ok());
+  files_.cut_power_at(0);
+  files_.hold_submits(false);
+  while (files_.run_submitted() > 0) {
+  }
+  crash();
+  EXPECT_EQ(status("tx"), TransactionStatus::kEmpty);
+  EXPECT_EQ(offsets(lines(0)).log_end, Offset(0));
 }
 
 // An older client: verification at its first write, the epoch stays.
