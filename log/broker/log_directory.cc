@@ -53,6 +53,7 @@ DirectoryLayout::DirectoryLayout(const std::string& path)
       log_starts(join_path(log, "log-start-offset-checkpoint")),
       checksums(join_path(wal, "checksums")),
       scrub_memory(join_path(wal, "scrub-checkpoint")),
+      producers(join_path(wal, "producers")),
       unserved(join_path(wal, "unserved")) {}
 
 std::string DirectoryLayout::checksum_folder(const Uuid& topic_id, PartitionId partition) const {
@@ -60,7 +61,7 @@ std::string DirectoryLayout::checksum_folder(const Uuid& topic_id, PartitionId p
 }
 
 bool is_internal_topic(const std::string& topic) {
-  return topic == kMetadataTopic || topic == kOffsetsTopic || topic == "__transaction_state";
+  return topic == kMetadataTopic || topic == kOffsetsTopic || topic == kTransactionTopic;
 }
 
 LogDirectory::LogDirectory(const std::string& path, const LogDirectoryOptions& options)
@@ -70,6 +71,7 @@ LogDirectory::LogDirectory(const std::string& path, const LogDirectoryOptions& o
       resources_(std::make_shared<SegmentResources>(limits_of(options, *options.files, layout_))),
       reserve_(*options.files, layout_.reserve, options.read_only ? 0 : options.disk_reserve_bytes),
       offsets_(*this, *options.clock),
+      transactions_(*this, offsets_, *options.clock, options.transactions),
       unserved_(*options.files, layout_.unserved),
       rng_(options.seed) {}
 
@@ -78,6 +80,7 @@ Partition::Environment LogDirectory::environment() const {
                                 options_.tail_cache_bytes};
   result.resources = resources_;
   result.reserve = &reserve_;
+  result.producers = options_.producers;
   return result;
 }
 
@@ -129,6 +132,7 @@ Partition::OpenOptions LogDirectory::open_options(const TopicPartition& name,
   };
   options.log_start = value(log_starts_);
   options.recovery_point = value(recovery_points_);
+  options.recovery_point_known = recovery_points_known_;
   options.clean = clean_;
   options.read_only = options_.read_only;
   options.internal = is_internal_topic(name.topic);
@@ -138,6 +142,10 @@ Partition::OpenOptions LogDirectory::open_options(const TopicPartition& name,
   options.settings = settings_of(topic);
   if (!options_.read_only) {
     options.checksum_folder = layout_.checksum_folder(topic.id, name.partition);
+  }
+  if (const auto known = known_producers_.find({topic.id, name.partition});
+      known != known_producers_.end()) {
+    options.producers = known->second;
   }
   if (const auto known = scrub_memory_.damage.find({topic.id, name.partition});
       known != scrub_memory_.damage.end()) {
@@ -426,7 +434,8 @@ Status LogDirectory::refresh_partition(Partition& partition) {
   const Partition::OpenOptions& options = partition.options();
   if (watermarks_) {
     if (const auto published = watermarks_->find(options.topic_id, options.name.partition)) {
-      return partition.refresh(published->log_start, published->high_watermark);
+      return partition.refresh(published->log_start, published->high_watermark,
+                               published->last_stable);
     }
   }
   // Not opened by the holder since its start: what its last close or checkpoint said, else, without
@@ -492,6 +501,63 @@ Status LogDirectory::write_log_starts_locked() {
                        [](const Partition& partition) { return partition.offsets().log_start; });
 }
 
+// An older one holds as well, as long as the log has every batch behind it.
+Status LogDirectory::write_producers() {
+  const MutexLock writing(checkpoint_mutex_);
+  ProducersOfPartitions all = known_producers_;
+  std::vector<std::shared_ptr<Partition>> partitions;
+  {
+    const MutexLock lock(state_mutex_);
+    std::erase_if(all, [this](const auto& entry) WEIR_NO_THREAD_SAFETY_ANALYSIS {
+      return image_.find(entry.first.first) == nullptr;
+    });
+    for (const auto& [name, opened] : opened_) {
+      if (opened.partition) {
+        partitions.push_back(opened.partition);
+      }
+    }
+  }
+  for (const std::shared_ptr<Partition>& partition : partitions) {
+    const Partition::OpenOptions& options = partition->options();
+    if (std::optional<ProducersAt> producers = partition->flushed_producers()) {
+      all[{options.topic_id, options.name.partition}] = *std::move(producers);
+    } else {
+      all.erase({options.topic_id, options.name.partition});
+    }
+  }
+  if (all == written_producers_) {
+    return {};
+  }
+  WEIR_TRY(replace_file(files_, layout_.producers, encode_producers_file(all)));
+  written_producers_ = std::move(all);
+  return {};
+}
+
+Result<ProducerId> LogDirectory::next_producer_id() {
+  constexpr std::int64_t kBlock = 1000;
+  WEIR_TRY(check_writable("give a producer id"));
+  const MutexLock ids(producer_ids_mutex_);
+  if (next_producer_id_ == producer_ids_end_) {
+    const MutexLock change(change_mutex_);
+    if (closed_) {
+      return Error(Errc::kClosed, fmt::format("{} is closed", layout_.root));
+    }
+    ProducerIdsMetadataRecord block;
+    block.broker_id = kNodeId;
+    ProducerId begin;
+    {
+      const MutexLock lock(state_mutex_);
+      block.broker_epoch = image_.broker_epoch(kNodeId);
+      begin = image_.next_producer_id();
+    }
+    block.next_producer_id = begin.plus(kBlock);
+    WEIR_TRY(append_metadata({block}));
+    next_producer_id_ = begin;
+    producer_ids_end_ = block.next_producer_id;
+  }
+  return std::exchange(next_producer_id_, next_producer_id_.next());
+}
+
 Status LogDirectory::checkpoint() {
   if (options_.read_only) {
     return {};
@@ -516,6 +582,7 @@ Status LogDirectory::checkpoint() {
   for (const std::shared_ptr<Partition>& partition : partitions) {
     partition->release_idle();
   }
+  WEIR_TRY(write_producers());
   WEIR_TRY(write_checkpoints());
   const MutexLock change(change_mutex_);
   settle_metadata().ignore("the next change says what is wrong");
@@ -575,6 +642,7 @@ Status LogDirectory::close_all() {
       partition->on_flushed(partition->offsets().log_end);
     }
   }
+  WEIR_TRY(write_producers());
   WEIR_TRY(write_checkpoints());
   WEIR_TRY(write_kafka_files(files_, layout_.log, kNodeId, options_.clock->now()));
   if (!failed) {  // an unreadable partition must be scanned when it is readable again

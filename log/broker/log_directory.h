@@ -2,12 +2,14 @@
 
 #include "log/broker/scrubber.h"
 #include "log/coordinator/group_offsets.h"
+#include "log/coordinator/transactions.h"
 #include "log/durability/unserved_batches.h"
 #include "log/durability/write_ahead_log.h"
 #include "log/metadata/metadata_image.h"
 #include "log/partition/checkpoint_file.h"
 #include "log/partition/disk_reserve.h"
 #include "log/partition/partition.h"
+#include "log/partition/producers_file.h"
 #include "log/partition/watermarks.h"
 
 #include <weir/log/embedded_log.h>
@@ -32,13 +34,12 @@ struct DirectoryLayout {
   std::string root, log, wal, state;
   std::string lock, meta_properties, clean_shutdown, watermarks, reserve;
   std::string recovery_points, high_watermarks, log_starts;
-  std::string checksums, scrub_memory, unserved;
+  std::string checksums, scrub_memory, producers, unserved;
   // Of a partition's side-cars.
   std::string checksum_folder(const Uuid& topic_id, PartitionId partition) const;
 };
 
 inline constexpr std::string_view kMetadataTopic = "__cluster_metadata";
-inline constexpr std::string_view kOffsetsTopic = "__consumer_offsets";
 inline constexpr std::string_view kDeletedFolderSuffix = "-delete";
 inline constexpr std::int32_t kNodeId = 1;  // of this directory's one node
 bool is_internal_topic(const std::string& topic);
@@ -56,6 +57,9 @@ struct LogDirectoryOptions {
   std::size_t open_files_max = 0;
   std::uint64_t disk_reserve_bytes = 4U << 20U;  // see DiskReserve; 0: none
   std::int32_t offsets_partitions = 50;          // offsets.topic.num.partitions
+  std::int32_t transaction_partitions = 50;      // transaction.state.log.num.partitions
+  TransactionCoordinatorOptions transactions;
+  ProducerState::Limits producers;  // of a partition
   WalOptions wal;
   ScrubOptions scrub;
   // How long a change of topics waits to be durable. Behind it the outcome is unknown, and the
@@ -72,7 +76,7 @@ struct LogDirectoryOptions {
 //            never wait for them.
 // Files:     one process holds the directory for writing (log/.lock names it); any number read it
 //            beside the holder, up to the high watermarks that the holder publishes.
-class LogDirectory : private OffsetsTopic {
+class LogDirectory : private OffsetsTopic, private TransactionTopics {
  public:
   // Makes the directory if it is absent or empty (not when read_only). After an unclean end every
   // partition is recovered and the result is logged, a line a partition that lost something.
@@ -101,10 +105,17 @@ class LogDirectory : private OffsetsTopic {
   // As Admin::delete_records. Errors also: kIo, kNoSpace.
   Status delete_records(const TopicPartition& name, Offset before);
 
+  // An id that no producer of this directory had before, whatever happened since. They are taken
+  // from the metadata log in blocks of 1,000. Errors: kReadOnly, kClosed; kIo, kNoSpace, kTimedOut
+  // when a block had to be taken.
+  Result<ProducerId> next_producer_id() override;
+
   // What the start found; of partitions that were opened since, nothing more.
   RecoveryResult recovery() const;
 
   GroupOffsets& offsets() { return offsets_; }
+  // Requires: not read only.
+  Transactions& transactions() { return transactions_; }
   const DirectoryLayout& layout() const { return layout_; }
   // Requires: not read only.
   WriteAheadLog::Metrics wal_metrics() const { return durability_->metrics(); }
@@ -179,6 +190,7 @@ class LogDirectory : private OffsetsTopic {
   DamageByPartition damage_by_partition() const;
   void report_recovery(const Partition& partition) const;
 
+  Status write_producers() WEIR_EXCLUDES(checkpoint_mutex_);
   Status write_recovery_points() WEIR_EXCLUDES(checkpoint_mutex_);
   Status write_checkpoints() WEIR_EXCLUDES(checkpoint_mutex_);
   Status write_log_starts() WEIR_EXCLUDES(checkpoint_mutex_);
@@ -215,6 +227,14 @@ class LogDirectory : private OffsetsTopic {
   Status ensure_exists() override;
   Result<std::shared_ptr<Partition>> open(PartitionId index) override;
   Uuid topic_id(const std::string& topic) override;
+  // TransactionTopics
+  std::int32_t state_partitions() override;
+  Status ensure_state_topic() override;
+  Result<std::shared_ptr<Partition>> open_to_append(const TopicPartition& name) override;
+
+  std::int32_t partitions_of(std::string_view topic) const;
+  // Makes one of the log's own topics if it does not exist.
+  Status ensure_topic(std::string_view name, std::int32_t partitions, TopicConfig config);
 
   const DirectoryLayout layout_;
   const LogDirectoryOptions options_;
@@ -234,13 +254,20 @@ class LogDirectory : private OffsetsTopic {
   // As the files said at the start. They know topics by name alone: they hold for the topics that
   // were there then, not for one that was made since under a name of them.
   OffsetCheckpoint recovery_points_, high_watermarks_, log_starts_;
+  bool recovery_points_known_ = false;
   std::set<Uuid> topics_at_start_;
+  ProducersOfPartitions known_producers_;  // as the last process left them
   GroupOffsets offsets_;
+  Transactions transactions_;
 
   Mutex checkpoint_mutex_;  // serialises the writing of checkpoint files; held across their I/O
   UnservedBatches unserved_ WEIR_GUARDED_BY(checkpoint_mutex_);
   // What each of these files says, once it was written by this process.
   std::map<std::string, OffsetCheckpoint> written_checkpoints_ WEIR_GUARDED_BY(checkpoint_mutex_);
+  ProducersOfPartitions written_producers_ WEIR_GUARDED_BY(checkpoint_mutex_);
+  Mutex producer_ids_mutex_;  // taken before change_mutex_; held while a block is taken
+  ProducerId next_producer_id_ WEIR_GUARDED_BY(producer_ids_mutex_);
+  ProducerId producer_ids_end_ WEIR_GUARDED_BY(producer_ids_mutex_);
   Mutex maintenance_mutex_;  // a checkpoint or the close; taken before all others
   Mutex change_mutex_;  // serialises changes of topics; held across their I/O; taken before the
                         // others

@@ -129,6 +129,8 @@ Status LogDirectory::alter_topic(const std::string& name, const TopicConfig& set
     PartitionSettings synced = before;
     synced.durability = DurabilityMode::kFsync;
     WEIR_TRY(set_all(partitions, synced));
+    // Else what the write-ahead log does not have would be judged by that after a crash.
+    WEIR_TRY(write_recovery_points());
   }
   if (Status written = append_metadata(records); !written.ok()) {
     set_all(partitions, before).ignore("a partition that fails says so at its next append");

@@ -76,6 +76,13 @@ Status LogDirectory::start() {
   } else {
     WEIR_WARN("scrub begins anew error=\"{}\"", memory.error().message());
   }
+  if (Result<ProducersOfPartitions> known = read_producers_file(files_, layout_.producers);
+      known.ok()) {
+    known_producers_ = *std::move(known);
+  } else {
+    WEIR_WARN("of each producer the last batch alone is known error=\"{}\"",
+              known.error().message());
+  }
   if (options_.read_only) {
     Result<std::unique_ptr<Watermarks>> published = Watermarks::open(files_, layout_.watermarks);
     if (published.ok()) {
@@ -171,6 +178,8 @@ Status LogDirectory::read_checkpoints() {
     Result<OffsetCheckpoint> read = read_offset_checkpoint(files_, *path);
     if (read.ok()) {
       *offsets = std::move(read).value();
+      // A file that is gone says nothing; before the first checkpoint there is none.
+      recovery_points_known_ |= offsets == &recovery_points_ && !offsets->empty();
     } else if (read.error().code() == Errc::kCorrupt) {
       // Checkpoints only save work: without one more of the log is scanned.
       WEIR_WARN("checkpoint file ignored error=\"{}\"", read.error().message());
@@ -219,6 +228,9 @@ Status LogDirectory::open_wal() {
       WEIR_WARN("durable bytes damaged what=\"{}\"", text);
     }
   }
+  // Up to the first checkpoint it has everything.
+  recovery_points_known_ |= has_wal_contents_ && contents.generation == 1 &&
+                            contents.files.front().header.first_sequence == 0;
   std::uint64_t seed = 0;
   {
     const MutexLock lock(change_mutex_);

@@ -282,6 +282,12 @@ Status LogDirectory::delete_records(const TopicPartition& name, Offset before) {
     before = partition->offsets().high_watermark;
   }
   WEIR_TRY(partition->advance_log_start(before));
+  const std::optional<ProducersAt> known = partition->flushed_producers();
+  if (known && known->offset < before) {
+    // What is known of producers now must not need the batches that go.
+    WEIR_TRY(durability_->checkpoint());
+    WEIR_TRY(write_producers());
+  }
   // The start first: segments must not be gone while an old start is what a crash would find.
   WEIR_TRY(write_log_starts());
   return partition->remove_old_segments();
@@ -309,27 +315,52 @@ void LogDirectory::remove_topic_waiter(const std::shared_ptr<Notifier>& waiter) 
   topic_waiters_.erase(waiter);
 }
 
-std::int32_t LogDirectory::partition_count() {
+// --- The log's own topics
+
+std::int32_t LogDirectory::partitions_of(std::string_view name) const {
   const MutexLock lock(state_mutex_);
-  const TopicImage* topic = image_.find(std::string(kOffsetsTopic));
+  const TopicImage* topic = image_.find(std::string(name));
   return topic == nullptr ? 0 : static_cast<std::int32_t>(topic->leader_epochs.size());
 }
 
-Status LogDirectory::ensure_exists() {
-  if (partition_count() > 0) {
+Status LogDirectory::ensure_topic(std::string_view name, std::int32_t partitions,
+                                  TopicConfig config) {
+  if (partitions_of(name) > 0) {
     return {};
   }
+  config.emplace("cleanup.policy", "compact");
+  config.emplace("segment.bytes", "104857600");
   TopicSpec spec;
-  spec.name = kOffsetsTopic;
-  spec.partitions = options_.offsets_partitions;
-  spec.config = {{"cleanup.policy", "compact"},
-                 {"compression.type", "producer"},
-                 {"segment.bytes", "104857600"}};
+  spec.name = name;
+  spec.partitions = partitions;
+  spec.config = std::move(config);
   Result<TopicDescription> made = create_topic(spec);
   if (!made.ok() && made.error().code() != Errc::kTopicExists) {
     return std::move(made).error();
   }
   return {};
+}
+
+std::int32_t LogDirectory::partition_count() {
+  return partitions_of(kOffsetsTopic);
+}
+
+Status LogDirectory::ensure_exists() {
+  return ensure_topic(kOffsetsTopic, options_.offsets_partitions,
+                      {{"compression.type", "producer"}});
+}
+
+std::int32_t LogDirectory::state_partitions() {
+  return partitions_of(kTransactionTopic);
+}
+
+Status LogDirectory::ensure_state_topic() {
+  return ensure_topic(kTransactionTopic, options_.transaction_partitions,
+                      {{"compression.type", "uncompressed"}});
+}
+
+Result<std::shared_ptr<Partition>> LogDirectory::open_to_append(const TopicPartition& name) {
+  return partition_for_append(name);
 }
 
 Result<std::shared_ptr<Partition>> LogDirectory::open(PartitionId index) {

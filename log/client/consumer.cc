@@ -18,6 +18,8 @@ constexpr Duration kTimeoutMax = std::chrono::hours(24 * 365);
 // How often a waiting poll() looks whether partitions came or went.
 constexpr Duration kGroupInterval = std::chrono::milliseconds(500);
 constexpr Duration kWaitMin = std::chrono::milliseconds(10);
+// Between two questions for an offset that an open transaction may change.
+constexpr Duration kUnstableRetry = std::chrono::milliseconds(50);
 
 }  // namespace
 
@@ -34,15 +36,11 @@ Result<std::unique_ptr<Consumer>> Consumer::open(Backend& backend, ConsumerOptio
   if (options.poll_records_max == 0) {
     return Error(Errc::kInvalidConfig, "max.poll.records is 0; a poll gives at least one record");
   }
-  if (options.isolation_level == IsolationLevel::kReadCommitted) {
-    return Error(Errc::kUnsupported,
-                 "isolation.level=read_committed: records of aborted transactions cannot be left "
-                 "out yet; use read_uncommitted");
-  }
   SourceOptions source_options;
   source_options.poll_bytes_max = options.poll_bytes_max;
   source_options.partition_bytes_max = options.partition_bytes_max;
   source_options.check_crcs = options.check_crcs;
+  source_options.read_committed = options.isolation_level == IsolationLevel::kReadCommitted;
   WEIR_TRY_ASSIGN(std::unique_ptr<RecordSource> source, backend.make_source(source_options));
   std::unique_ptr<Group> group;
   if (!options.group_id.empty()) {
@@ -198,7 +196,10 @@ Result<ConsumerRecords> Consumer::poll(Duration timeout) {
   for (;;) {
     WEIR_TRY(poll_group());
     auto_commit_if_due();
-    WEIR_TRY(find_positions());
+    const Status found = find_positions();
+    // An open transaction decides where its reader goes on; what has a position is read meanwhile.
+    const bool unstable = !found.ok() && found.error().code() == Errc::kUnstableOffset;
+    WEIR_TRY(unstable ? Status() : found);
     if (woken_.exchange(false, std::memory_order_acq_rel)) {
       return ConsumerRecords();
     }
@@ -208,7 +209,8 @@ Result<ConsumerRecords> Consumer::poll(Duration timeout) {
     }
     const Status failure = fetches_->failure();
     const Duration left = failure.ok() ? deadline - system_clock().monotonic() : Duration::zero();
-    WEIR_TRY_ASSIGN(const bool moved, fetch(wait_limit(left)));
+    WEIR_TRY_ASSIGN(const bool moved,
+                    fetch(wait_limit(unstable ? std::min(left, kUnstableRetry) : left)));
     batches = fetches_->take(options_.poll_records_max);
     if (!batches.empty()) {
       return ConsumerRecords(std::move(batches));
@@ -289,7 +291,9 @@ Status Consumer::find_positions(std::span<const std::uint32_t> indices) {
   std::vector<std::optional<CommittedOffset>> committed(names.size());
   if (group_) {
     commits_->drain();
-    WEIR_TRY_ASSIGN(committed, group_->committed(names));
+    WEIR_TRY_ASSIGN(committed, options_.isolation_level == IsolationLevel::kReadCommitted
+                                   ? group_->committed_stable(names)
+                                   : group_->committed(names));
   }
   Status failure;
   for (std::size_t i = 0; i < indices.size(); ++i) {
@@ -348,7 +352,8 @@ Status Consumer::reset_position(std::uint32_t index, const std::string& why) {
                              assigned.name->to_string(), options_.group_id, why));
   }
   WEIR_TRY_ASSIGN(const ResetPosition found,
-                  find_reset_position(backend_.admin(), *assigned.name, reset, clock_));
+                  find_reset_position(backend_.admin(), *assigned.name, reset, clock_,
+                                      options_.isolation_level));
   return fetches_->seek(index, found.offset, found.leader_epoch);
 }
 

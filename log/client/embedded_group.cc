@@ -96,6 +96,15 @@ Result<std::vector<std::optional<CommittedOffset>>> EmbeddedGroup::committed(
   return directory_.offsets().committed(group_id_, partitions);
 }
 
+Result<std::vector<std::optional<CommittedOffset>>> EmbeddedGroup::committed_stable(
+    std::span<const TopicPartition> partitions) {
+  if (directory_.read_only()) {
+    WEIR_TRY(directory_.refresh());
+    directory_.offsets().invalidate();
+  }
+  return directory_.offsets().committed(group_id_, partitions, true);
+}
+
 GroupMetadata EmbeddedGroup::metadata() const {
   return GroupMetadata{group_id_, 1, group_id_ + "-1"};
 }

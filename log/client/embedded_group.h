@@ -30,6 +30,8 @@ class EmbeddedGroup : public Group {
   Status commit(std::span<const std::pair<TopicPartition, CommittedOffset>> offsets) override;
   Result<std::vector<std::optional<CommittedOffset>>> committed(
       std::span<const TopicPartition> partitions) override;
+  Result<std::vector<std::optional<CommittedOffset>>> committed_stable(
+      std::span<const TopicPartition> partitions) override;
   GroupMetadata metadata() const override;
 
  private:

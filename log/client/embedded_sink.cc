@@ -5,17 +5,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::log {
-namespace {
-
-Error no_transactions() {
-  return Error(Errc::kUnsupported,
-               "this log has no transactions yet; open the sink without a transactional id");
-}
-
-}  // namespace
-
 Result<SinkTopicInfo> EmbeddedSink::open_topic(const std::string& name) {
   WEIR_TRY_ASSIGN(TopicDescription description, directory_.describe_topic(name));
   SinkTopicInfo info;
@@ -61,6 +53,9 @@ Status EmbeddedSink::send(SinkTopic topic, PartitionId partition,
                           std::span<const RecordRef> records) {
   if (!failure_.ok()) [[unlikely]] {
     return failure_;
+  }
+  if (session_) {
+    WEIR_TRY(session_->check_open("send()"));
   }
   if (topic >= topics_.size() || partition.value() < 0 ||
       partition.value() >= topics_[topic].description.partitions) [[unlikely]] {
@@ -123,8 +118,16 @@ Status EmbeddedSink::add(Target& target, const RecordRef& record) {
 Status EmbeddedSink::append(Target& target) {
   WEIR_TRY(wait_for_room());
   const std::size_t bytes = target.builder.size_bytes();
+  BatchBuilder::Producer producer;
+  if (session_) {
+    if (Status added = add_to_transaction(target); !added.ok()) {
+      failure_ = std::move(added);
+      return failure_;
+    }
+    producer = session_->stamp(target.log->options().name, target.builder.count());
+  }
   Result<Partition::Appended> appended =
-      target.log->append(target.builder.seal(), AppendOrigin::kBuilder);
+      target.log->append(target.builder.seal(producer), AppendOrigin::kBuilder);
   if (!appended.ok()) {
     failure_ = std::move(appended).error().with_context(
         fmt::format("append to {}", target.log->options().name.to_string()));
@@ -142,6 +145,19 @@ Status EmbeddedSink::append(Target& target) {
     unacknowledged_bytes_ += bytes;
   }
   return {};
+}
+
+// Whatever is open now is added with it, so that a transaction over many partitions costs few
+// records of its state.
+Status EmbeddedSink::add_to_transaction(const Target& target) {
+  if (session_->has(target.log->options().name)) {
+    return {};
+  }
+  std::vector<TopicPartition> partitions;
+  for (const auto& [topic, partition] : open_targets_) {
+    partitions.push_back({topics_[topic].description.name, partition});
+  }
+  return session_->add(partitions);
 }
 
 Status EmbeddedSink::wait_for_room() {
@@ -175,15 +191,18 @@ Status EmbeddedSink::take_failure() {
   return failure;
 }
 
-Result<std::vector<FlushedPartition>> EmbeddedSink::flush() {
-  std::vector<FlushedPartition> flushed;
-  // First everything is appended, so that one round of syncs serves all partitions.
+void EmbeddedSink::append_all() {
   for (const auto& [topic, partition] : open_targets_) {
     Target& to = *topics_[topic].targets[static_cast<std::size_t>(partition.value())];
     if (failure_.ok() && !to.builder.empty()) {
       append(to).ignore("failure_ keeps it");
     }
   }
+}
+
+Result<std::vector<FlushedPartition>> EmbeddedSink::flush() {
+  std::vector<FlushedPartition> flushed;
+  append_all();  // first, so that one round of syncs serves all partitions
   for (const auto& [topic, partition] : open_targets_) {
     Target& to = *topics_[topic].targets[static_cast<std::size_t>(partition.value())];
     if (!failure_.ok()) {
@@ -207,18 +226,64 @@ Result<std::vector<FlushedPartition>> EmbeddedSink::flush() {
   return flushed;
 }
 
+// --- Transactions
+
 Status EmbeddedSink::begin() {
-  return no_transactions();
+  if (!session_) {
+    return Error(Errc::kInvalidArgument,
+                 "begin() on a sink without a transactional id; set SinkOptions::transactional_id");
+  }
+  return session_->begin();
 }
 
 Status EmbeddedSink::send_offsets(
-    std::span<const std::pair<TopicPartition, CommittedOffset>> /*offsets*/,
-    const GroupMetadata& /*group*/) {
-  return no_transactions();
+    std::span<const std::pair<TopicPartition, CommittedOffset>> offsets,
+    const GroupMetadata& group) {
+  if (!session_) {
+    return Error(Errc::kInvalidArgument,
+                 "send_offsets() on a sink without a transactional id; set "
+                 "SinkOptions::transactional_id");
+  }
+  return session_->send_offsets(offsets, group);
 }
 
-Result<TransactionOutcome> EmbeddedSink::end(bool /*commit*/) {
-  return no_transactions();
+// What was appended stands before the end in the write-ahead log: one sync makes all of it durable,
+// and nothing is waited for before.
+Result<TransactionOutcome> EmbeddedSink::end(bool commit) {
+  if (!session_) {
+    return Error(Errc::kInvalidArgument,
+                 "end() on a sink without a transactional id; set SinkOptions::transactional_id");
+  }
+  if (commit) {
+    append_all();
+    if (!failure_.ok()) {
+      return Error(failure_.error())
+          .with_context(fmt::format("transaction of {} cannot be committed, end it with an abort",
+                                    session_->transactional_id()));
+    }
+  }
+  WEIR_TRY_ASSIGN(const TransactionOutcome outcome, session_->end(commit));
+  if (outcome != TransactionOutcome::kUnknown) {
+    forget_sent();
+  }
+  return outcome;
+}
+
+void EmbeddedSink::forget_sent() {
+  failure_ = Status();
+  for (const auto& [topic, partition] : open_targets_) {
+    std::unique_ptr<Target>& target =
+        topics_[topic].targets[static_cast<std::size_t>(partition.value())];
+    if (target == nullptr || !target->builder.empty()) {
+      target.reset();  // with records that nobody shall see
+    } else {
+      target->end = kNoOffset;
+      target->open = false;
+    }
+  }
+  open_targets_.clear();
+  unacknowledged_.clear();
+  unacknowledged_bytes_ = 0;
 }
 
 }  // namespace weir::log

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "log/broker/log_directory.h"
+#include "log/client/transaction_session.h"
 #include "log/record/batch_builder.h"
 
 #include <weir/runtime/backend.h>
@@ -16,13 +17,18 @@ namespace weir::log {
 // topic with a codec of its own gets its batches in that, whatever SinkOptions says, so that they
 // are compressed once.
 //
+// With a TransactionSession every record is sent in a transaction: its batches carry producer id,
+// epoch and sequences, and become durable with the end of the transaction at the latest.
+//
 // Threading: confined to one thread at a time.
 // Bounds:    batches that were appended but are not yet acknowledged hold at most
 //            SinkOptions::buffer_bytes_max before compression; then send() waits.
 class EmbeddedSink : public RecordSink {
  public:
-  EmbeddedSink(LogDirectory& directory, SinkOptions options)
-      : directory_(directory), options_(std::move(options)) {}
+  // `session`: null without a transactional id.
+  EmbeddedSink(LogDirectory& directory, SinkOptions options,
+               std::unique_ptr<TransactionSession> session = nullptr)
+      : directory_(directory), options_(std::move(options)), session_(std::move(session)) {}
 
   Result<SinkTopicInfo> open_topic(const std::string& name) override;
   Status send(SinkTopic topic, PartitionId partition, std::span<const RecordRef> records) override;
@@ -57,6 +63,9 @@ class EmbeddedSink : public RecordSink {
   Status check_size(const Target& target, const RecordRef& record) const;
   Status add(Target& target, const RecordRef& record);
   Status append(Target& target);
+  Status add_to_transaction(const Target& target);
+  void append_all();
+  void forget_sent();
   Status wait_for_room();
   Status take_failure();
 
@@ -68,6 +77,7 @@ class EmbeddedSink : public RecordSink {
   std::deque<Unacknowledged> unacknowledged_;
   std::size_t unacknowledged_bytes_ = 0;
   Status failure_;  // of an append, until flush() reported it
+  const std::unique_ptr<TransactionSession> session_;
 };
 
 }  // namespace weir::log

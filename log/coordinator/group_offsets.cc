@@ -40,10 +40,15 @@ Status GroupOffsets::replay(Shard& shard, const RecordView& record) {
 }
 
 Status GroupOffsets::replay_to_end(Shard& shard) {
-  WEIR_TRY_ASSIGN(shard.next_offset, replay_records(*shard.partition, shard.next_offset,
-                                                    [&shard](const RecordView& record) {
-                                                      return replay(shard, record);
-                                                    }));
+  WEIR_TRY_ASSIGN(shard.next_offset,
+                  replay_batches(*shard.partition, shard.next_offset,
+                                 [&shard](const BatchHeader& batch, const RecordView& record) {
+                                   return batch.is_control()
+                                              ? replay_marker(shard, batch.producer_id, record)
+                                          : batch.is_transactional()
+                                              ? replay_pending(shard, batch.producer_id, record)
+                                              : replay(shard, record);
+                                 }));
   return {};
 }
 
@@ -64,13 +69,9 @@ Result<GroupOffsets::Shard*> GroupOffsets::shard(PartitionId index) {
   return &shards_.emplace(index, std::move(fresh)).first->second;
 }
 
-Status GroupOffsets::commit(const std::string& group,
-                            std::span<const std::pair<TopicPartition, CommittedOffset>> offsets) {
-  if (offsets.empty()) {
-    return {};
-  }
-  const Timestamp now = clock_.now();
-  BatchBuilder builder(64U << 20U);
+Result<std::vector<OffsetValue>> GroupOffsets::values_of(const std::string& group,
+                                                         std::span<const PartitionOffset> offsets,
+                                                         Timestamp now) {
   std::vector<OffsetValue> values;
   for (const auto& [partition, committed] : offsets) {
     OffsetValue value{committed, now, topic_.topic_id(partition.topic)};
@@ -87,6 +88,17 @@ Status GroupOffsets::commit(const std::string& group,
     }
     values.push_back(std::move(value));
   }
+  return values;
+}
+
+Status GroupOffsets::commit(const std::string& group,
+                            std::span<const std::pair<TopicPartition, CommittedOffset>> offsets) {
+  if (offsets.empty()) {
+    return {};
+  }
+  const Timestamp now = clock_.now();
+  BatchBuilder builder(64U << 20U);
+  WEIR_TRY_ASSIGN(std::vector<OffsetValue> values, values_of(group, offsets, now));
 
   std::shared_ptr<Partition> log;
   bool first_of_group = false;
@@ -125,7 +137,7 @@ Status GroupOffsets::commit(const std::string& group,
 }
 
 Result<std::vector<std::optional<CommittedOffset>>> GroupOffsets::committed(
-    const std::string& group, std::span<const TopicPartition> partitions) {
+    const std::string& group, std::span<const TopicPartition> partitions, bool require_stable) {
   std::vector<std::optional<CommittedOffset>> result(partitions.size());
   const std::int32_t count = topic_.partition_count();
   if (count == 0) {
@@ -133,6 +145,16 @@ Result<std::vector<std::optional<CommittedOffset>>> GroupOffsets::committed(
   }
   const MutexLock lock(mutex_);
   WEIR_TRY_ASSIGN(const Shard* from, shard(partition_for_group(group, count)));
+  if (require_stable) {
+    for (const TopicPartition& partition : partitions) {
+      if (is_pending(*from, group, partition)) {
+        return Error(Errc::kUnstableOffset,
+                     fmt::format("the offset of group {} for {} may be changed by a transaction "
+                                 "that is open; try again",
+                                 group, partition.to_string()));
+      }
+    }
+  }
   const auto entries = from->groups.find(group);
   if (entries == from->groups.end()) {
     return result;

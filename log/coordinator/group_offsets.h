@@ -12,10 +12,13 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace weir::log {
+
+inline constexpr std::string_view kOffsetsTopic = "__consumer_offsets";
 
 // What the coordinator needs from the directory above it.
 class OffsetsTopic {
@@ -45,8 +48,24 @@ class GroupOffsets {
   // Errors: kUnknownTopic, kInvalidArgument (metadata over 4,096 bytes), kNoSpace, kIo, kTimedOut.
   Status commit(const std::string& group,
                 std::span<const std::pair<TopicPartition, CommittedOffset>> offsets);
+  // `require_stable`: kUnstableOffset (retriable) while an open transaction may change one of them
+  // (KIP-447).
   Result<std::vector<std::optional<CommittedOffset>>> committed(
-      const std::string& group, std::span<const TopicPartition> partitions);
+      const std::string& group, std::span<const TopicPartition> partitions,
+      bool require_stable = false);
+
+  // --- Offsets in a transaction (TxnOffsetCommit); transactional_offsets.cc
+
+  // The partition of `__consumer_offsets` that has the group; makes the topic if needed.
+  Result<TopicPartition> partition_of(const std::string& group);
+  // They count from the commit marker of the producer in partition_of(group) on. Appended when ok;
+  // durable with the marker, which is written behind them. Requires: that partition was added to
+  // the transaction. Errors: as commit(); kFenced (the producer's epoch is over).
+  Status commit_in_transaction(const std::string& group, ProducerId producer, ProducerEpoch epoch,
+                               std::span<const PartitionOffset> offsets);
+  // The marker stands in that partition, durably.
+  void on_marker(PartitionId index, ProducerId producer, bool commit);
+
   // Groups with offsets that count, in the order of their bytes. Reads the whole topic.
   Result<std::vector<std::string>> groups();
   // Every offset of a group that counts, by partition.
@@ -65,16 +84,28 @@ class GroupOffsets {
     Offset written_at;  // in __consumer_offsets: the later record wins
   };
   using Group = std::map<TopicPartition, Entry>;
+  using Pending = std::map<std::pair<std::string, TopicPartition>, Entry>;  // by group
   struct Shard {
     std::shared_ptr<Partition> partition;
     Offset next_offset;  // replayed up to here
     std::map<std::string, Group> groups;
+    // Of open transactions.
+    std::map<ProducerId, Pending> pending;
     std::set<std::string> known_groups;  // a group record exists
   };
 
   // Reads the partition if that was not done yet. Requires: the topic exists.
   Result<Shard*> shard(PartitionId index) WEIR_REQUIRES(mutex_);
   static Status replay(Shard& shard, const RecordView& record);
+  static Status replay_pending(Shard& shard, ProducerId producer, const RecordView& record);
+  static Status replay_marker(Shard& shard, ProducerId producer, const RecordView& record);
+  static void decide(Shard& shard, ProducerId producer, bool commit);
+  static bool is_pending(const Shard& shard, const std::string& group,
+                         const TopicPartition& partition);
+  // Values for the records of a commit. Errors: kUnknownTopic, kInvalidArgument.
+  Result<std::vector<OffsetValue>> values_of(const std::string& group,
+                                             std::span<const PartitionOffset> offsets,
+                                             Timestamp now);
   static Status replay_to_end(Shard& shard);
   // Whether it was committed under the topic's present id.
   bool counts(const TopicPartition& partition, const Entry& entry) const;

@@ -55,9 +55,10 @@ std::optional<WalFrameHeader> read_wal_frame_header(ByteView bytes,
 struct WalEntryHead {
   static constexpr std::uint8_t kBatch = 1;  // kind: a record batch as it stands in the segment
   // Flags.
-  static constexpr std::uint8_t kGroupGoesOn = 1;  // the atomic group has more entries
-  static constexpr std::uint8_t kBodyGoesOn = 2;   // the next frame starts with the rest
-  static constexpr std::uint8_t kBodyPart = 4;     // not the whole body
+  static constexpr std::uint8_t kGroupGoesOn = 1;   // the atomic group has more entries
+  static constexpr std::uint8_t kBodyGoesOn = 2;    // the next frame starts with the rest
+  static constexpr std::uint8_t kBodyPart = 4;      // not the whole body
+  static constexpr std::uint8_t kGroupFollows = 8;  // not the first entry of its atomic group
 
   Uuid topic_id;
   PartitionId partition;

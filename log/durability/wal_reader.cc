@@ -241,6 +241,14 @@ class Reader {
       drop_group();  // its beginning is among the frames that are lost
       return;
     }
+    // The rest of a group of which the beginning is lost is nothing by itself.
+    const bool follows = head.has(WalEntryHead::kGroupFollows);
+    if (follows == group_.empty()) {
+      group_.clear();
+      if (follows) {
+        return;
+      }
+    }
     group_.push_back({{head.topic_id, head.partition}, {std::move(slice), *header}});
     if (head.has(WalEntryHead::kGroupGoesOn)) {
       return;

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <unordered_set>
@@ -71,6 +72,12 @@ class WriteAheadLog::Core : public std::enable_shared_from_this<Core> {
   struct Queued {
     Entry entry;
     bool group_goes_on = false;
+    bool group_follows = false;
+  };
+  // What is durable and not told yet: the rest of its group is not.
+  struct Held {
+    std::shared_ptr<DurableLog> log;
+    Offset end;
   };
   enum class Step { kSubmitted, kIdle, kStalled, kLost };
 
@@ -82,6 +89,8 @@ class WriteAheadLog::Core : public std::enable_shared_from_this<Core> {
   void encode(WalFrameHeader& header);
   char* encode_entry(char* out, const Queued& queued, WalFrameHeader& header) const;
   void finish_write(const Status& status);
+  std::size_t tell_durable();
+  bool fits(std::size_t payload, std::size_t limit) const WEIR_REQUIRES(mutex_);
   void stop_driving(bool stalled);
 
   void tell_late_losers();
@@ -109,6 +118,7 @@ class WriteAheadLog::Core : public std::enable_shared_from_this<Core> {
   std::size_t frame_bytes_ = 0;  // as written
   std::uint32_t previous_crc_ = 0;
   bool begins_ = true;  // nothing was written since the start
+  std::vector<Held> held_;
 
   Mutex checkpoint_mutex_;  // one checkpoint at a time; taken before mutex_
 
@@ -127,6 +137,8 @@ class WriteAheadLog::Core : public std::enable_shared_from_this<Core> {
   // Of the frame that is taken: a checkpoint may have flushed them, yet they wait for its write.
   std::vector<std::shared_ptr<DurableLog>> writing_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t sequence_ WEIR_GUARDED_BY(mutex_) = 0;  // of the next frame
+  // The first frame of the group of which only a part is written: it must stay.
+  std::optional<std::uint64_t> group_sequence_ WEIR_GUARDED_BY(mutex_);
   std::uint64_t trim_ WEIR_GUARDED_BY(mutex_) = 0;
   std::uint64_t bytes_since_checkpoint_ WEIR_GUARDED_BY(mutex_) = 0;
   bool checkpoint_asked_ WEIR_GUARDED_BY(mutex_) = false;
@@ -162,7 +174,7 @@ void WriteAheadLog::Core::add(std::span<Entry> group) {
     }
     ++added_;
     waiting_bytes_ += entry.batch.size();
-    queue_.push_back({std::move(entry), &entry != &group.back()});
+    queue_.push_back({std::move(entry), &entry != &group.back(), &entry != &group.front()});
   }
 }
 
@@ -343,7 +355,7 @@ bool WriteAheadLog::Core::take_frame() {
     while (!queue_.empty()) {
       Queued& front = queue_.front();
       const std::size_t bytes = kWalEntryHeadBytes + front.entry.batch.size();
-      if (!frame_.empty() && payload + bytes > limit) {
+      if (!frame_.empty() && !fits(payload, limit)) {
         break;
       }
       if (frame_.empty() || frame_.back().entry.log != front.entry.log) {
@@ -374,6 +386,19 @@ bool WriteAheadLog::Core::take_frame() {
   return true;
 }
 
+// Whether the next entry does; the first one of a group takes all of it along if a frame can hold
+// it.
+bool WriteAheadLog::Core::fits(std::size_t payload, std::size_t limit) const {
+  std::size_t bytes = kWalEntryHeadBytes + queue_.front().entry.batch.size();
+  if (payload + bytes > limit || queue_.front().group_follows) {
+    return payload + bytes <= limit;
+  }
+  for (std::size_t i = 0; queue_[i].group_goes_on && bytes <= limit; ++i) {
+    bytes += kWalEntryHeadBytes + queue_[i + 1].entry.batch.size();
+  }
+  return bytes > limit || payload + bytes <= limit;
+}
+
 bool WriteAheadLog::Core::take_part() {
   const std::size_t room = payload_max_ - kWalEntryHeadBytes;
   split_part_ = std::min(room, split_->entry.batch.size() - split_done_);
@@ -395,6 +420,7 @@ char* WriteAheadLog::Core::encode_entry(char* out, const Queued& queued,
     head.flags = static_cast<std::uint8_t>(head.flags | (on ? flag : 0));
   };
   set_flag(WalEntryHead::kGroupGoesOn, queued.group_goes_on);
+  set_flag(WalEntryHead::kGroupFollows, queued.group_follows);
   set_flag(WalEntryHead::kBodyPart, part);
   set_flag(WalEntryHead::kBodyGoesOn, part && split_done_ + split_part_ < whole.size());
   head.body_bytes = static_cast<std::uint32_t>(body.size());
@@ -437,19 +463,19 @@ void WriteAheadLog::Core::finish_write(const Status& status) {
       split_.reset();
     }
   }
-  std::size_t bytes = 0;
-  for (std::size_t i = 0; i < frame_.size(); ++i) {
-    const Entry& entry = frame_[i].entry;
-    bytes += entry.batch.size();
-    if (i + 1 == frame_.size() || frame_[i + 1].entry.log != entry.log) {
-      entry.log->on_durable(entry.end);
-    }
-  }
+  const std::size_t bytes = tell_durable();
   bool ask = false;
   {
     const MutexLock lock(mutex_);
+    const bool is_torn =
+        !held_.empty() || (split_ && (split_->group_goes_on || split_->group_follows));
+    if (!is_torn) {
+      group_sequence_.reset();
+    } else if (!group_sequence_) {
+      group_sequence_ = sequence_;
+    }
     ++sequence_;
-    if (!split_) {
+    if (!split_ && held_.empty()) {
       writing_.clear();
     }
     if (!failure_) {
@@ -471,6 +497,27 @@ void WriteAheadLog::Core::finish_write(const Status& status) {
   if (ask) {
     host_.checkpoint_due();
   }
+}
+
+// A group is told of as a whole. Returns the bytes that were written.
+std::size_t WriteAheadLog::Core::tell_durable() {
+  std::size_t bytes = 0;
+  std::vector<Held> ready;
+  for (const Queued& queued : frame_) {
+    bytes += queued.entry.batch.size();
+    held_.push_back({queued.entry.log, queued.entry.end});
+    if (!queued.group_goes_on) {
+      ready.insert(ready.end(), std::make_move_iterator(held_.begin()),
+                   std::make_move_iterator(held_.end()));
+      held_.clear();
+    }
+  }
+  for (std::size_t i = 0; i < ready.size(); ++i) {
+    if (i + 1 == ready.size() || ready[i + 1].log != ready[i].log) {
+      ready[i].log->on_durable(ready[i].end);
+    }
+  }
+  return bytes;
 }
 
 void WriteAheadLog::Core::stop_driving(bool stalled) {
@@ -566,8 +613,10 @@ Status WriteAheadLog::Core::checkpoint() {
       return *failure_;
     }
     logs.assign(unflushed_.begin(), unflushed_.end());
+    // What is being written is not told durable yet, and may stay above its log's recovery point.
     unflushed_.clear();
-    mark = sequence_;
+    unflushed_.insert(writing_.begin(), writing_.end());
+    mark = std::min(sequence_, group_sequence_.value_or(sequence_));
     bytes_since_checkpoint_ = 0;
     checkpoint_asked_ = false;
   }

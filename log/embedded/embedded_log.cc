@@ -63,12 +63,28 @@ void EmbeddedLog::State::schedule_scrub(Duration wait) {
   }
 }
 
+void EmbeddedLog::State::schedule_transactions() {
+  const MutexLock lock(mutex);
+  if (executor == nullptr) {
+    return;
+  }
+  const auto wait = std::chrono::milliseconds(options.transaction_abort_interval_ms);
+  transaction_timer = run_after(wait, [this] {
+    if (Status done = directory->transactions().tick(); !done.ok()) {
+      WEIR_WARN("transactions wait for the next look at them error=\"{}\"",
+                done.error().to_string());
+    }
+    schedule_transactions();
+  });
+}
+
 void EmbeddedLog::State::stop_background() {
   background->stop();
   const MutexLock lock(mutex);
   if (executor != nullptr) {
     executor->cancel(timer);
     executor->cancel(scrub_timer);
+    executor->cancel(transaction_timer);
   }
 }
 
@@ -95,12 +111,16 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
   directory.read_only = options.read_only;
   directory.tail_cache_bytes = options.tail_cache_bytes;
   directory.offsets_partitions = options.offsets_partitions;
+  directory.transaction_partitions = options.transaction_partitions;
+  directory.transactions.max_timeout_ms = options.transaction_max_timeout_ms;
+  directory.transactions.id_expiration_ms = options.transactional_id_expiration_ms;
   directory.wal.file_bytes_min = options.wal_file_bytes_min;
   directory.wal.file_bytes_max = std::max(options.wal_file_bytes_min, options.wal_file_bytes_max);
   directory.wal.total_bytes_max = options.wal_bytes_max;
   directory.wal.checkpoint_bytes = options.wal_bytes_max / 4;
   directory.open_files_max = options.open_files_max;
   directory.disk_reserve_bytes = options.disk_reserve_bytes;
+  directory.producers.expiration_ms = options.producer_id_expiration_ms;
   directory.scrub = {options.scrub_bytes_per_second, options.scrub_interval_ms};
   if (options.background) {
     directory.checkpoint_due = [state = state.get()] { state->checkpoint_soon(); };
@@ -117,8 +137,16 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
       state->executor = options.executor;
     }
   }
+  if (!options.read_only) {
+    // What was decided before a crash is ended before anybody reads. Whoever needs transactions
+    // tries again and learns why.
+    if (Status started = state->directory->transactions().start(); !started.ok()) {
+      WEIR_ERROR("transactions are not served error=\"{}\"", started.error().to_string());
+    }
+  }
   state->schedule_checkpoint();
   state->schedule_scrub(kScrubDelay);
+  state->schedule_transactions();
   return std::unique_ptr<EmbeddedLog>(new EmbeddedLog(std::move(state)));
 }
 
@@ -132,11 +160,14 @@ Result<std::unique_ptr<RecordSource>> EmbeddedLog::make_source(const SourceOptio
 }
 
 Result<std::unique_ptr<RecordSink>> EmbeddedLog::make_sink(const SinkOptions& options) {
+  std::unique_ptr<TransactionSession> session;
   if (!options.transactional_id.empty()) {
-    return Error(Errc::kUnsupported,
-                 "this log has no transactions yet; leave transactional.id empty");
+    WEIR_TRY_ASSIGN(session,
+                    TransactionSession::open(*state_->directory, options.transactional_id,
+                                             options.transaction_timeout, options.block_max));
   }
-  return std::unique_ptr<RecordSink>(std::make_unique<EmbeddedSink>(*state_->directory, options));
+  return std::unique_ptr<RecordSink>(
+      std::make_unique<EmbeddedSink>(*state_->directory, options, std::move(session)));
 }
 
 Result<std::unique_ptr<Group>> EmbeddedLog::make_group(const std::string& group_id) {

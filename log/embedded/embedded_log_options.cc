@@ -8,6 +8,23 @@ namespace {
 
 using P = Property<EmbeddedLogOptions>;
 const std::array kProperties{
+    P{.name = "producer.id.expiration.ms",
+      .member = &EmbeddedLogOptions::producer_id_expiration_ms,
+      .min = 1,
+      .doc = "How long a partition knows a producer that writes nothing."},
+    P{.name = "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+      .member = &EmbeddedLogOptions::transaction_abort_interval_ms,
+      .min = 1,
+      .doc = "How often transactions that are open for too long are looked for."},
+    P{.name = "transaction.max.timeout.ms",
+      .member = &EmbeddedLogOptions::transaction_max_timeout_ms,
+      .min = 1,
+      .max = INT32_MAX,
+      .doc = "The longest transaction.timeout.ms that a producer may ask for."},
+    P{.name = "transactional.id.expiration.ms",
+      .member = &EmbeddedLogOptions::transactional_id_expiration_ms,
+      .min = 1,
+      .doc = "How long a transactional id that is not used is known."},
     P{.name = "weir.scrub.bytes.per.second",
       .member = &EmbeddedLogOptions::scrub_bytes_per_second,
       .min = 0,

@@ -57,6 +57,7 @@ struct EmbeddedLog::State {
   bool due WEIR_GUARDED_BY(mutex) = false;  // a checkpoint, before its time
   Executor::TimerId timer WEIR_GUARDED_BY(mutex) = 0;
   Executor::TimerId scrub_timer WEIR_GUARDED_BY(mutex) = 0;
+  Executor::TimerId transaction_timer WEIR_GUARDED_BY(mutex) = 0;
 
   // Goes first: until it is gone it may ask for a checkpoint.
   std::unique_ptr<LogDirectory> directory;
@@ -67,6 +68,7 @@ struct EmbeddedLog::State {
   void checkpoint_soon();
   void checkpoint();
   void schedule_scrub(Duration wait);
+  void schedule_transactions();
   void stop_background();
 };
 

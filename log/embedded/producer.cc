@@ -1,23 +1,9 @@
-#include "log/client/topic_partitioner.h"
-#include "log/embedded/embedded_log_state.h"
-#include "log/partition/await.h"
-#include "log/record/batch_builder.h"
-
-#include <weir/log/producer.h>
-#include <weir/runtime/logger.h>
-#include <weir/runtime/rng.h>
-#include <weir/runtime/thread_annotations.h>
+#include "log/embedded/producer_impl.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
-#include <deque>
-#include <set>
-#include <thread>
-#include <unordered_map>
 #include <unordered_set>
-#include <vector>
 
 namespace weir::log {
 namespace {
@@ -39,114 +25,6 @@ MonotonicTime deadline_in(MonotonicTime now, Duration timeout) {
 }
 
 }  // namespace
-
-class Producer::Impl {
- public:
-  Impl(LogDirectory& directory, ProducerOptions options)
-      : directory_(directory),
-        options_(std::move(options)),
-        rng_(entropy_seed()),
-        notifier_(std::make_shared<Notifier>()) {
-    thread_ = std::thread([this] { run(); });
-    own_thread_ = thread_.get_id();
-  }
-  ~Impl() { close(Duration::max()).ignore("the caller had flush() or close() to learn of it"); }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
-
-  enum class Linger { kAsSet, kNone };
-  Status send(const ProducerRecord& record, Callback done, Linger linger);
-  Result<Future> send_future(const ProducerRecord& record, Linger linger);
-  Result<RecordMetadata> send_sync(const ProducerRecord& record);
-  Status flush();
-  Status close(Duration timeout);
-
- private:
-  // A record that somebody waits for.
-  struct Awaited {
-    std::int32_t index = 0;  // in its batch
-    Timestamp timestamp = kNoTimestamp;
-    std::int32_t key_size = -1;
-    std::int32_t value_size = -1;
-    Callback done;
-  };
-  struct Open {  // one partition's open batch
-    TopicPartition name;
-    std::shared_ptr<Partition> log;
-    std::unique_ptr<WatermarkWaiter> waiter;
-    PartitionSettings settings;  // the topic's, as of the last change
-    BatchBuilder builder;
-    std::size_t batch_bytes = 0;  // the builder's bound
-    std::vector<Awaited> awaited;
-    MonotonicTime linger_end{};    // of the open batch
-    MonotonicTime delivery_end{};  // of the open batch
-  };
-  // A batch that was sealed; in the order of sealing, so a partition's are in order.
-  struct Sealed {
-    TopicPartition name;
-    std::shared_ptr<Partition> log;
-    std::uint64_t number = 0;
-    std::size_t bytes = 0;
-    std::vector<Awaited> awaited;
-    MonotonicTime delivery_end{};
-    Status failure;  // of the append
-    Partition::Appended appended{};
-  };
-  struct Topic {
-    explicit Topic(const TopicPartitioner::Options& options) : partitioner(options) {}
-    Uuid id;
-    std::vector<std::unique_ptr<Open>> partitions;
-    TopicPartitioner partitioner;
-  };
-  using Finished = std::vector<std::pair<Sealed, Status>>;
-
-  bool on_own_thread() const { return std::this_thread::get_id() == own_thread_; }
-  Error refuse_in_callback(const char* call) const;
-  Error closed() const;
-
-  Result<Topic*> topic(const std::string& name) WEIR_REQUIRES(mutex_);
-  void refresh_topics() WEIR_REQUIRES(mutex_);
-  void drop(Topic& topic, const std::string& name) WEIR_REQUIRES(mutex_);
-  Result<Open*> open(Topic& topic, const std::string& name, PartitionId partition)
-      WEIR_REQUIRES(mutex_);
-  Result<PartitionId> ask_partition_function(const ProducerRecord& record) WEIR_EXCLUDES(mutex_);
-  Status check_size(const Open& open, const RecordRef& record) const;
-  bool has_room(std::size_t bytes) const WEIR_REQUIRES(mutex_);
-  // Lets go of the lock while it waits, so topics may go.
-  Status wait_for_room(std::size_t bytes) WEIR_REQUIRES(mutex_);
-  void append(const ProducerRecord& record, const RecordRef& encoded, Topic& topic, Open& to,
-              Callback done, Linger linger) WEIR_REQUIRES(mutex_);
-  Compression compression_of(const Open& open) const;
-  void follow_topic(Open& open) WEIR_REQUIRES(mutex_);
-  Sealed take_batch(Open& open) WEIR_REQUIRES(mutex_);
-  void seal(Open& open) WEIR_REQUIRES(mutex_);
-  MonotonicTime seal_due(MonotonicTime now, bool all) WEIR_REQUIRES(mutex_);
-  // The answer, or nullopt while it is to be waited for.
-  std::optional<Status> answer(const Sealed& batch, MonotonicTime now) const WEIR_REQUIRES(mutex_);
-  Finished take_finished(MonotonicTime now, MonotonicTime* next) WEIR_REQUIRES(mutex_);
-  void give_up() WEIR_REQUIRES(mutex_);
-  RecordMetadata metadata_of(const Sealed& batch, const Awaited& record) const;
-  void finish(const Finished& finished) WEIR_EXCLUDES(mutex_);
-  void run();
-
-  LogDirectory& directory_;
-  const ProducerOptions options_;
-  Mutex mutex_;
-  CondVar progress_;  // batches were answered, or the producer closes
-  Rng rng_ WEIR_GUARDED_BY(mutex_);
-  std::unordered_map<std::string, Topic> topics_ WEIR_GUARDED_BY(mutex_);
-  std::uint64_t topics_seen_ WEIR_GUARDED_BY(mutex_) = 0;
-  std::deque<Sealed> sealed_ WEIR_GUARDED_BY(mutex_);
-  std::uint64_t next_number_ WEIR_GUARDED_BY(mutex_) = 0;
-  std::set<std::uint64_t> unanswered_ WEIR_GUARDED_BY(mutex_);  // numbers of sealed batches
-  std::size_t buffered_ WEIR_GUARDED_BY(mutex_) = 0;            // bytes of open and sealed batches
-  Status first_error_ WEIR_GUARDED_BY(mutex_);
-  bool closing_ WEIR_GUARDED_BY(mutex_) = false;
-  MonotonicTime close_end_ WEIR_GUARDED_BY(mutex_){};
-  std::shared_ptr<Notifier> notifier_;
-  std::thread thread_;
-  std::thread::id own_thread_;
-};
 
 Error Producer::Impl::refuse_in_callback(const char* call) const {
   return Error(Errc::kInvalidArgument,
@@ -210,6 +88,7 @@ void Producer::Impl::drop(Topic& topic, const std::string& name) {
     if (open && !open->builder.empty()) {
       Sealed lost = take_batch(*open);
       lost.failure = Error(Errc::kUnknownTopic, fmt::format("topic {} was deleted", name));
+      transaction_failure_ = lost.failure;
       sealed_.push_back(std::move(lost));
     }
   }
@@ -244,7 +123,7 @@ Result<Producer::Impl::Open*> Producer::Impl::open(Topic& topic, const std::stri
     WEIR_TRY_ASSIGN(std::shared_ptr<Partition> log, directory_.partition_for_append(full));
     auto waiter = std::make_unique<WatermarkWaiter>(log, notifier_);
     slot = std::make_unique<Open>(Open{
-        std::move(full), std::move(log), std::move(waiter), {}, BatchBuilder(0), 0, {}, {}, {}});
+        std::move(full), std::move(log), std::move(waiter), {}, BatchBuilder(0), 0, {}, {}, {}, 0});
     follow_topic(*slot);
   }
   return slot.get();
@@ -345,12 +224,19 @@ Producer::Impl::Sealed Producer::Impl::take_batch(Open& open) {
 
 void Producer::Impl::seal(Open& open) {
   Sealed batch = take_batch(open);
+  const std::int32_t count = open.builder.count();
+  const Result<BatchBuilder::Producer> from = stamp(open);
+  SharedBytes bytes = open.builder.seal(from.ok() ? *from : BatchBuilder::Producer());
   Result<Partition::Appended> appended =
-      open.log->append(open.builder.seal(), AppendOrigin::kBuilder);
+      from.ok() ? open.log->append(std::move(bytes), AppendOrigin::kBuilder)
+                : Result<Partition::Appended>(from.error());
   if (appended.ok()) {
     batch.appended = *appended;
+    // A batch that was refused left nothing behind: the next one has its place.
+    open.next_sequence = sequence_plus(open.next_sequence, count);
   } else {
     batch.failure = appended.status();
+    transaction_failure_ = batch.failure;
   }
   sealed_.push_back(std::move(batch));
 }
@@ -409,6 +295,7 @@ Status Producer::Impl::send(const ProducerRecord& record, Callback done, Linger 
   if (closing_) {
     return closed();
   }
+  WEIR_TRY(check_transaction("send()"));
   RecordRef encoded{record.key, record.value, record.timestamp, record.headers};
   if (encoded.timestamp == kNoTimestamp) {
     encoded.timestamp = directory_.clock().now();
@@ -514,13 +401,15 @@ Producer::Impl::Finished Producer::Impl::take_finished(MonotonicTime now, Monoto
 
 // The deadline of close() is over: what was not written is not written any more.
 void Producer::Impl::give_up() {
+  lose_unsent(Error(Errc::kClosed, "the record was not written before close() gave up"));
+}
+
+void Producer::Impl::lose_unsent(const Error& why) {
   for (auto& [name, topic] : topics_) {
     for (auto& open : topic.partitions) {
       if (open && !open->builder.empty()) {
         Sealed lost = take_batch(*open);
-        lost.failure = Error(Errc::kClosed, fmt::format("a record for {} was not written before "
-                                                        "close() gave up",
-                                                        open->name.to_string()));
+        lost.failure = Error(why).with_context(open->name.to_string());
         sealed_.push_back(std::move(lost));
         open.reset();
       }
@@ -602,11 +491,14 @@ Status Producer::Impl::flush() {
   const MutexLock lock(mutex_);
   seal_due(system_clock().monotonic(), true);
   notifier_->notify();
-  const std::uint64_t behind = next_number_;
+  wait_for_answers(next_number_);
+  return std::exchange(first_error_, Status());
+}
+
+void Producer::Impl::wait_for_answers(std::uint64_t behind) {
   while (!unanswered_.empty() && *unanswered_.begin() < behind) {
     progress_.wait(mutex_);
   }
-  return std::exchange(first_error_, Status());
 }
 
 Status Producer::Impl::close(Duration timeout) {
@@ -618,6 +510,9 @@ Status Producer::Impl::close(Duration timeout) {
     if (closing_) {
       return {};
     }
+    if (session_ != nullptr && session_->is_open()) {
+      lose_unsent(Error(Errc::kInvalidTxnState, "its transaction was aborted by close()"));
+    }
     closing_ = true;
     close_end_ = deadline_in(system_clock().monotonic(), timeout);
     progress_.notify_all();
@@ -625,6 +520,13 @@ Status Producer::Impl::close(Duration timeout) {
   notifier_->notify();
   thread_.join();
   const MutexLock lock(mutex_);
+  if (session_ != nullptr && session_->is_open() && !session_->is_undecided()) {
+    if (const Result<TransactionOutcome> aborted = session_->end(false); !aborted.ok()) {
+      WEIR_WARN("open transaction not aborted, its timeout does it id={} error=\"{}\"",
+                options_.transactional_id, aborted.error().message());
+    }
+    first_error_ = Status();
+  }
   return std::exchange(first_error_, Status());
 }
 
@@ -635,8 +537,19 @@ Result<std::unique_ptr<Producer>> Producer::open(EmbeddedLog& log, ProducerOptio
   if (log.state_->directory->read_only()) {
     return Error(Errc::kReadOnly, "a producer needs a log that was opened for writing");
   }
+  LogDirectory& directory = *log.state_->directory;
+  if (!options.transactional_id.empty() &&
+      (options.acks != Acks::kAll || !options.enable_idempotence)) {
+    return Error(Errc::kInvalidConfig,
+                 "producer: transactional.id needs enable.idempotence=true and acks=all");
+  }
+  ProducerId id = kNoProducerId;
+  if (options.transactional_id.empty() && options.enable_idempotence &&
+      options.acks == Acks::kAll) {
+    WEIR_TRY_ASSIGN(id, directory.next_producer_id());
+  }
   return std::unique_ptr<Producer>(
-      new Producer(std::make_unique<Impl>(*log.state_->directory, std::move(options))));
+      new Producer(std::make_unique<Impl>(directory, std::move(options), id)));
 }
 
 Status Producer::send(const ProducerRecord& record, Callback done) {
@@ -653,6 +566,22 @@ Status Producer::flush() {
 }
 Status Producer::close(Duration timeout) {
   return impl_->close(timeout);
+}
+Status Producer::init_transactions() {
+  return impl_->init_transactions();
+}
+Status Producer::begin_transaction() {
+  return impl_->begin_transaction();
+}
+Status Producer::send_offsets_to_transaction(std::span<const PartitionOffset> offsets,
+                                             const GroupMetadata& group) {
+  return impl_->send_offsets(offsets, group);
+}
+Status Producer::commit_transaction() {
+  return impl_->end_transaction(true);
+}
+Status Producer::abort_transaction() {
+  return impl_->end_transaction(false);
 }
 
 }  // namespace weir::log

@@ -18,7 +18,7 @@ constexpr std::size_t kOpenSegmentsMax = 4;
 
 PartitionOffsets LocalPartition::offsets() const {
   const MutexLock lock(mutex_);
-  return {log_start_, high_watermark_, high_watermark_, log_end_, leader_epoch_};
+  return {log_start_, high_watermark_, last_stable(), log_end_, leader_epoch_};
 }
 
 std::optional<Offset> LocalPartition::epoch_end_offset(LeaderEpoch epoch) const {
@@ -32,7 +32,17 @@ Error LocalPartition::out_of_range(Offset from) const {
                            options_.name.to_string(), log_start_.value(), log_end_.value()));
 }
 
-Result<FetchResult> LocalPartition::read(Offset from, std::size_t bytes_max, bool to_log_end) {
+Result<FetchResult> LocalPartition::read(Offset from, std::size_t bytes_max,
+                                         FetchIsolation isolation) {
+  WEIR_TRY_ASSIGN(FetchResult result, read_batches_from(from, bytes_max, isolation));
+  if (isolation == FetchIsolation::kCommitted && !result.batches.empty()) {
+    WEIR_TRY(collect_aborted(result));
+  }
+  return result;
+}
+
+Result<FetchResult> LocalPartition::read_batches_from(Offset from, std::size_t bytes_max,
+                                                      FetchIsolation isolation) {
   FetchResult result;
   Offset limit;
   std::optional<Place> place;
@@ -42,12 +52,14 @@ Result<FetchResult> LocalPartition::read(Offset from, std::size_t bytes_max, boo
       return out_of_range(from);
     }
     // Read once: what the answer says and what it holds are of the same moment (KAFKA-9807).
-    limit = to_log_end ? log_end_ : high_watermark_;
     result.next_offset = from;
     result.log_start = log_start_;
     result.high_watermark = high_watermark_;
-    result.last_stable_offset = high_watermark_;
+    result.last_stable_offset = last_stable();
     result.leader_epoch = leader_epoch_;
+    limit = isolation == FetchIsolation::kLogEnd      ? log_end_
+            : isolation == FetchIsolation::kCommitted ? result.last_stable_offset
+                                                      : high_watermark_;
     if (from >= limit) {
       return result;
     }
@@ -198,17 +210,23 @@ Result<std::optional<Offset>> LocalPartition::offset_for_time(Timestamp time) {
 
 // --- Read-only logs
 
-Status LocalPartition::refresh(Offset log_start, Offset high_watermark) {
+Status LocalPartition::refresh(Offset log_start, Offset high_watermark,
+                               std::optional<Offset> last_stable) {
   WEIR_ASSERT(options_.read_only);
   {
     const MutexLock appending(append_mutex_);
     {
       const MutexLock lock(mutex_);
-      if (closed_ || (log_start_ == log_start && high_watermark_ == high_watermark)) {
+      const bool same = log_start_ == log_start && high_watermark_ == high_watermark;
+      if (closed_ || (same && (!last_stable || *last_stable == told_last_stable_))) {
         return Status();
       }
     }
     WEIR_TRY_ASSIGN(Segments segments, list_segments(high_watermark));
+    Offset stable = last_stable.value_or(high_watermark);
+    if (!last_stable) {
+      WEIR_TRY(find_last_stable(high_watermark, segments, &stable));
+    }
     LeaderEpochCache epochs;
     const std::string path = join_path(options_.path, LeaderEpochCache::kFileName);
     if (const Result<std::string> text = read_file(environment_.files, path); text.ok()) {
@@ -220,6 +238,8 @@ Status LocalPartition::refresh(Offset log_start, Offset high_watermark) {
     segments_ = std::move(segments);
     log_start_ = log_start;
     high_watermark_ = high_watermark;
+    told_last_stable_ = stable;
+    newest_abort_ = high_watermark;  // unknown: the files are asked
     log_end_ = high_watermark;
     if (!epochs.empty()) {
       epochs_ = std::move(epochs);

@@ -31,7 +31,8 @@ struct Candidate {
 class Loader {
  public:
   Loader(const Partition::Environment& environment, const Partition::OpenOptions& options)
-      : files_(environment.files),
+      : environment_(environment),
+        files_(environment.files),
         resources_(environment.resources),
         options_(options),
         recovery_point_(options.recovery_point) {
@@ -56,6 +57,9 @@ class Loader {
     if (replays()) {
       WEIR_TRY(replay());
     }
+    if (!options_.read_only) {
+      WEIR_TRY(load_producers());
+    }
     log_.recovery_point = replays() ? std::min(recovery_point_, log_.log_end) : log_.log_end;
     return std::move(log_);
   }
@@ -67,6 +71,10 @@ class Loader {
   // Above the recovery point files were not synced in their order: the first bad batch, or a hole
   // between two files, is the end of what a power cut left.
   bool loose_tail() const { return memory_log() || (replays() && options_.wal_tail->intact); }
+  // Whether a batch of the files that the write-ahead log does not have may be judged by that.
+  bool cuts_unlogged() const {
+    return replays() && options_.wal_tail->intact && options_.recovery_point_known && !memory_log();
+  }
   std::string path_of(std::string_view name) const { return join_path(options_.path, name); }
 
   Status list_folder() {
@@ -239,7 +247,7 @@ class Loader {
     ScanRange range = range_of(candidate);
     range.verify_from = recovery_point_;
     range.durable_to = last || loose_tail() ? recovery_point_ : kOffsetMax;
-    if (replays() && !options_.wal_tail->batches.empty()) {
+    if (replays() && (!options_.wal_tail->batches.empty() || cuts_unlogged())) {
       range.collect_from = recovery_point_;
     }
     candidate.indexes = SegmentIndexes(candidate.base);
@@ -365,6 +373,7 @@ class Loader {
                                             kTransactionIndexSuffix, kSnapshotSuffix}) {
         if (names_.contains(segment_file_name(segment.base_offset(), suffix))) {
           WEIR_TRY(files_.remove_file(segment.path(suffix)));
+          names_.erase(segment_file_name(segment.base_offset(), suffix));
         }
       }
       ++log_.report.segments_removed;
@@ -450,7 +459,9 @@ class Loader {
   // --- The write-ahead log
 
   // A batch above the recovery point that the write-ahead log knows otherwise is what an earlier
-  // life wrote and a power cut brought back: the files end before it.
+  // life wrote and a power cut brought back: the files end before it. So they do before a batch of
+  // a transaction behind its end: the record that says that the partition is in it, or what is in
+  // one group with a marker, is not there.
   Status cut_at_difference(std::size_t& keep) {
     auto known = options_.wal_tail->batches.begin();
     const auto end = options_.wal_tail->batches.end();
@@ -460,7 +471,16 @@ class Loader {
           ++known;
         }
         if (known == end) {
-          return Status();
+          if (!cuts_unlogged()) {
+            return Status();
+          }
+          if (batch.base < recovery_point_ || (!batch.is_transactional && !options_.internal)) {
+            continue;
+          }
+          return cut_at(keep, i, batch.base,
+                        fmt::format("the batch at offset {} is of a transaction whose end, or "
+                                    "whose beginning, was not written",
+                                    batch.base.value()));
         }
         const BatchHeader& header = known->header;
         const bool same = header.base_offset == batch.base && header.crc == batch.crc &&
@@ -468,15 +488,21 @@ class Loader {
         if (header.base_offset > batch.base || same) {
           continue;
         }
-        keep = i;
-        WEIR_TRY(walk_again(candidates_[i], batch.base));
-        log_.report.truncated_bytes = 0;
-        note_cut(candidates_[i], fmt::format("the batch at offset {} is not the one that the "
-                                             "write-ahead log has",
-                                             batch.base.value()));
-        return Status();
+        return cut_at(keep, i, batch.base,
+                      fmt::format("the batch at offset {} is not the one that the write-ahead log "
+                                  "has",
+                                  batch.base.value()));
       }
     }
+    return Status();
+  }
+
+  // The files end before `base`, which stands in the candidate `at`.
+  Status cut_at(std::size_t& keep, std::size_t at, Offset base, const std::string& why) {
+    keep = at;
+    WEIR_TRY(walk_again(candidates_[at], base));
+    log_.report.truncated_bytes = 0;
+    note_cut(candidates_[at], why);
     return Status();
   }
 
@@ -531,6 +557,7 @@ class Loader {
 
   Status append(const WalBatch& batch) {
     const BatchHeader& header = batch.header;
+    replayed_producers_ |= header.producer_id.value() >= 0;
     const SegmentSettings settings = segment_settings(options_.settings);
     if (!log_.folder_exists) {
       WEIR_TRY(files_.create_directories(options_.path));
@@ -561,6 +588,29 @@ class Loader {
     }
     log_.log_end = std::max(log_.log_end, header.next_offset());
     log_.report.replayed_bytes += batch.bytes.bytes.size();
+    return Status();
+  }
+
+  // --- Producers
+
+  Status load_producers() {
+    ProducerLoad load{files_,        options_.path,  options_.name, names_,
+                      log_.segments, log_.log_start, log_.log_end};
+    load.clean = options_.clean;
+    load.trusted = options_.clean ? kOffsetMax : options_.recovery_point;
+    load.known = options_.producers;
+    load.limits = environment_.producers;
+    load.now = environment_.clock.now();
+    if (!replayed_producers_) {
+      for (const Candidate& candidate : candidates_) {
+        if (candidate.scan && !candidate.result.has_producers) {
+          load.plain.insert(candidate.base);
+        }
+      }
+    }
+    if (log_.folder_exists || load.known) {
+      WEIR_TRY_ASSIGN(log_.producers, log::load_producers(load));
+    }
     return Status();
   }
 
@@ -640,10 +690,12 @@ class Loader {
     return Status();
   }
 
+  const Partition::Environment& environment_;
   FileSystem& files_;
   const std::shared_ptr<SegmentResources> resources_;
   const Partition::OpenOptions& options_;
   Offset recovery_point_;
+  bool replayed_producers_ = false;
   std::vector<Candidate> candidates_;
   std::set<std::string> names_;
   LoadedLog log_;

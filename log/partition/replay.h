@@ -12,5 +12,9 @@ namespace weir::log {
 // and the first of `record`.
 Result<Offset> replay_records(Partition& partition, Offset from,
                               const std::function<Status(const RecordView&)>& record);
+// The same with the header of each record's batch, and with control records.
+Result<Offset> replay_batches(
+    Partition& partition, Offset from,
+    const std::function<Status(const BatchHeader&, const RecordView&)>& record);
 
 }  // namespace weir::log

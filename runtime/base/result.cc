@@ -56,6 +56,16 @@ std::string_view errc_name(Errc code) noexcept {
       return "REQUEST_TIMED_OUT";
     case Errc::kFenced:
       return "PRODUCER_FENCED";
+    case Errc::kOutOfOrderSequence:
+      return "OUT_OF_ORDER_SEQUENCE_NUMBER";
+    case Errc::kInvalidProducerEpoch:
+      return "INVALID_PRODUCER_EPOCH";
+    case Errc::kInvalidTxnState:
+      return "INVALID_TXN_STATE";
+    case Errc::kConcurrentTransactions:
+      return "CONCURRENT_TRANSACTIONS";
+    case Errc::kUnstableOffset:
+      return "UNSTABLE_OFFSET_COMMIT";
     case Errc::kClosed:
       return "CLOSED";
     case Errc::kHandlerThrew:
@@ -67,7 +77,8 @@ std::string_view errc_name(Errc code) noexcept {
 }
 
 bool is_retriable(Errc code) noexcept {
-  return is_shortage(code) || code == Errc::kTimedOut;
+  return is_shortage(code) || code == Errc::kTimedOut || code == Errc::kConcurrentTransactions ||
+         code == Errc::kUnstableOffset;
 }
 
 Error Error::with_context(std::string_view context) && {

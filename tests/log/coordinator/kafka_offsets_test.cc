@@ -18,12 +18,13 @@ using Json = nlohmann::json;
 // The two recorded partitions; topics have no ids here, so every commit counts.
 class RecordedOffsets : public OffsetsTopic {
  public:
+  explicit RecordedOffsets(std::string folder = "offsets-topic") : folder_(std::move(folder)) {}
   std::int32_t partition_count() override { return 2; }
   Status ensure_exists() override { return {}; }
   Result<std::shared_ptr<Partition>> open(PartitionId partition) override {
     Partition::OpenOptions options;
     options.name = {"__consumer_offsets", partition};
-    options.path = std::string(WEIR_TEST_DATA) + "/log/offsets-topic/" + options.name.to_string();
+    options.path = std::string(WEIR_TEST_DATA) + "/log/" + folder_ + "/" + options.name.to_string();
     options.read_only = true;
     const Partition::Environment environment{posix_file_system(), system_clock()};
     WEIR_TRY_ASSIGN(std::shared_ptr<Partition> log,
@@ -37,6 +38,9 @@ class RecordedOffsets : public OffsetsTopic {
     return found == ids.end() ? Uuid{} : found->second;
   }
   std::map<std::string, Uuid> ids;
+
+ private:
+  const std::string folder_;
 };
 
 TEST(GroupOffsets, ReadsWhatKafkaCommitted) {
@@ -91,6 +95,23 @@ TEST(GroupOffsets, ReadsWhatKafkaCommitted) {
     }
   }
   EXPECT_EQ(offsets.groups().value(), with_offsets);
+}
+
+// What Kafka's group tool said of each (`groupOffsets` of the recorded case): one transaction
+// committed offset 4, one aborted offset 9; the last has no record but its offsets.
+TEST(GroupOffsets, ReadsWhatKafkasTransactionsCommitted) {
+  const TopicPartition simple{"txn-simple", PartitionId(0)};
+  for (const char* version : {"0", "1", "2"}) {
+    SCOPED_TRACE(version);
+    RecordedOffsets topic(std::string("producers/transactions-tv") + version);
+    GroupOffsets offsets(topic, system_clock());
+    EXPECT_EQ(offsets.all_committed("txn-group").value(),
+              (std::vector<PartitionOffset>{
+                  {simple, {Offset(4), LeaderEpoch(0), "committed with the transaction"}}}));
+    EXPECT_EQ(offsets.committed("txn-group-2", {&simple, 1}, true).value(),
+              (std::vector<std::optional<CommittedOffset>>{
+                  CommittedOffset{Offset(7), kNoLeaderEpoch, ""}}));
+  }
 }
 
 TEST(GroupOffsets, FindsEveryGroupInThePartitionWhereKafkaPutIt) {

@@ -517,7 +517,11 @@ TEST(WriteAheadLog, ReadsAGroupWholeOrNotAtAllWhereverThePowerIsCut) {
       }
       world.wal().add_group(std::move(group));
       world.wal().start();
+      // Nobody is told of a part of it: what a reader saw would go with the rest.
       const bool told = world.log(3)->durable == Offset(4);
+      for (const int number : {1, 2, 3}) {
+        EXPECT_EQ(world.log(number)->durable > Offset(1), told) << number;
+      }
       world.close();
       disk.power_cut();
       Result<WalContents> contents = world.contents();
@@ -532,6 +536,58 @@ TEST(WriteAheadLog, ReadsAGroupWholeOrNotAtAllWhereverThePowerIsCut) {
   }
   EXPECT_TRUE(none);
   EXPECT_TRUE(all);
+}
+
+TEST(WriteAheadLog, TheRestOfAGroupWhoseBeginningDecayedIsNothing) {
+  MemoryFileSystem disk;
+  World world(disk);
+  world.open();
+  world.append(1, 0);
+  std::vector<WriteAheadLog::Entry> group;
+  for (int i = 0; i < 9; ++i) {
+    group.push_back(world.entry(1 + i % 3, 1 + i / 3, 14'000));  // a frame each
+  }
+  world.wal().add_group(std::move(group));
+  world.wal().start();
+  world.append(1, 4);
+  world.close();
+  disk.flip_bit("wal/000.wal", 2 * kWalBlockBytes + 20, 1);
+  Result<WalContents> contents = world.contents();
+  ASSERT_TRUE(contents.ok());
+  EXPECT_FALSE(contents->intact);
+  EXPECT_EQ(bases(*contents, 1), (std::vector<std::int64_t>{0, 4}));
+  EXPECT_TRUE(bases(*contents, 3).empty());
+}
+
+// Its first frames stay until the last is written.
+TEST(WriteAheadLog, ACheckpointInTheMiddleOfAGroupForgetsNothingOfIt) {
+  MemoryFileSystem disk;
+  World world(disk);
+  world.open();
+  for (int round = 0; round < 3; ++round) {
+    disk.hold_submits(true);
+    std::vector<WriteAheadLog::Entry> group;
+    for (int i = 0; i < 3; ++i) {
+      group.push_back(world.entry(1 + i, round, 14'000));
+    }
+    world.wal().add_group(std::move(group));
+    world.wal().start();
+    EXPECT_EQ(disk.run_submitted(), 1U);  // the first frame alone
+    ASSERT_TRUE(world.wal().checkpoint().ok());
+    disk.hold_submits(false);
+    while (disk.run_submitted() > 0) {
+    }
+    world.wal().drain();
+  }
+  world.close();
+  disk.power_cut();
+  Result<WalContents> contents = world.contents();
+  ASSERT_TRUE(contents.ok());
+  for (const int number : {1, 2, 3}) {
+    const std::vector<std::int64_t> found = bases(*contents, number);
+    ASSERT_FALSE(found.empty());
+    EXPECT_EQ(found.back(), 2) << number;
+  }
 }
 
 // Random lives of appends, groups, checkpoints, clean and unclean ends. After each crash the

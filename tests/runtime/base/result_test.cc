@@ -123,19 +123,23 @@ TEST(Errc, HasKafkasNames) {
   EXPECT_EQ(errc_name(Errc::kIo), "KAFKA_STORAGE_ERROR");
   EXPECT_EQ(errc_name(Errc::kTimedOut), "REQUEST_TIMED_OUT");
   EXPECT_EQ(errc_name(Errc::kFenced), "PRODUCER_FENCED");
+  EXPECT_EQ(errc_name(Errc::kInvalidTxnState), "INVALID_TXN_STATE");
+  EXPECT_EQ(errc_name(Errc::kConcurrentTransactions), "CONCURRENT_TRANSACTIONS");
+  EXPECT_EQ(errc_name(Errc::kUnstableOffset), "UNSTABLE_OFFSET_COMMIT");
   EXPECT_EQ(errc_name(Errc::kInternal), "UNKNOWN_SERVER_ERROR");
 }
 
-TEST(Errc, OnlyNoSpaceAndTimeOutAreRetriable) {
+TEST(Errc, OnlyNoSpaceTimeOutAndUnfinishedTransactionsAreRetriable) {
   std::set<Errc> retriable;
-  for (int code = 0; code <= static_cast<int>(Errc::kInternal); ++code) {
+  for (int code = 0; code <= static_cast<int>(Errc::kUnstableOffset); ++code) {
     if (is_retriable(static_cast<Errc>(code))) {
       retriable.insert(static_cast<Errc>(code));
     }
     EXPECT_FALSE(errc_name(static_cast<Errc>(code)).empty());
   }
 
-  EXPECT_EQ(retriable, (std::set{Errc::kNoSpace, Errc::kTimedOut}));
+  EXPECT_EQ(retriable, (std::set{Errc::kNoSpace, Errc::kExhausted, Errc::kTimedOut,
+                                 Errc::kConcurrentTransactions, Errc::kUnstableOffset}));
 }
 
 }  // namespace

@@ -31,6 +31,15 @@ struct EmbeddedLogOptions {
   // Memory for the newest batches of each partition, so that readers at the tail touch no file.
   std::size_t tail_cache_bytes = 4U << 20U;
   std::int32_t offsets_partitions = 50;  // offsets.topic.num.partitions, at the first commit
+  // transaction.state.log.num.partitions, at the first transaction
+  std::int32_t transaction_partitions = 50;
+  // transaction.max.timeout.ms: no producer may ask for a longer transaction.timeout.ms.
+  std::int64_t transaction_max_timeout_ms = 900'000;
+  // transactional.id.expiration.ms: a transactional id that is not used for so long is forgotten.
+  std::int64_t transactional_id_expiration_ms = 7LL * 24 * 3600 * 1000;
+  // transaction.abort.timed.out.transaction.cleanup.interval.ms: how often transactions that are
+  // open for longer than their timeout are looked for. It is a part of `background`.
+  std::int64_t transaction_abort_interval_ms = 10'000;
   // The write-ahead log's files, bytes: the smallest, the largest, all together. Multiples of 4096;
   // the smallest at least 16,384.
   std::size_t wal_file_bytes_min = 4U << 20U;
@@ -41,6 +50,9 @@ struct EmbeddedLogOptions {
   // Taken from the disk at the start and given up when it is full, so that committed offsets,
   // deletions and checkpoints still find room; 0: none.
   std::uint64_t disk_reserve_bytes = 4U << 20U;
+  // producer.id.expiration.ms: a partition forgets a producer whose last batch, by its timestamps,
+  // is older and that has no open transaction.
+  std::int64_t producer_id_expiration_ms = 86'400'000;
   // Everything durable is read again in the background, and compared with its checksums, at this
   // rate: weir.scrub.bytes.per.second; 0: never. It is a part of `background`.
   std::int64_t scrub_bytes_per_second = 2 << 20;

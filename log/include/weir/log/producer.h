@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace weir::log {
@@ -39,6 +40,15 @@ struct ProducerOptions {
   std::int64_t max_request_size = 1'048'576;  // max.request.size: largest record, as a batch alone
   // delivery.timeout.ms: from a batch's first record to its acknowledgement; at least linger.ms.
   std::int64_t delivery_timeout_ms = 120'000;
+  // enable.idempotence: the batches carry a producer id and sequences, so that the log takes none
+  // twice and none out of order; as a Kafka client would send them. Only with acks=all.
+  bool enable_idempotence = true;
+  // transactional.id: records are sent in transactions alone; one producer has it, a newer one
+  // fences the older. Needs acks=all and idempotence. Empty: no transactions.
+  std::string transactional_id;
+  // transaction.timeout.ms: an open transaction is aborted after it; at most the log's
+  // transaction.max.timeout.ms.
+  std::int64_t transaction_timeout_ms = 60'000;
   Partitioner partitioner = Partitioner::kDefault;  // partitioner.class: default, round_robin
   bool partitioner_ignore_keys = false;             // partitioner.ignore.keys, for kDefault
   PartitionFunction partition_function;             // set: used instead of `partitioner`
@@ -83,7 +93,8 @@ class Producer {
   using Callback = std::function<void(const Result<RecordMetadata>&)>;
   using Future = std::future<Result<RecordMetadata>>;
 
-  // `log` outlives the producer. Errors: kReadOnly.
+  // `log` outlives the producer. Errors: kReadOnly; with idempotence kIo, kNoSpace, kTimedOut when
+  // no producer id could be had.
   static Result<std::unique_ptr<Producer>> open(EmbeddedLog& log, ProducerOptions options = {});
   // close() without a deadline.
   ~Producer();
@@ -93,8 +104,9 @@ class Producer {
   // kTimedOut (delivery.timeout.ms: the outcome is unknown), kClosed (close() gave up before it was
   // written).
   // Errors, then the record was not taken and `done` does not run: kUnknownTopic (also a partition
-  // that does not exist), kInvalidArgument (a partition function's answer), kHandlerThrew (the
-  // partition function), kInvalidTimestamp, kRecordTooLarge (names the setting), kTimedOut (no
+  // that does not exist), kInvalidArgument (a partition function's answer; no open transaction of a
+  // transactional producer), what made the transaction one that can only be aborted, kHandlerThrew
+  // (the partition function), kInvalidTimestamp, kRecordTooLarge (names the setting), kTimedOut (no
   // room), kClosed.
   Status send(const ProducerRecord& record, Callback done = {});
   // The same with a future, which always gets its answer.
@@ -104,9 +116,38 @@ class Producer {
   // Waits until everything sent before is answered. Errors: the first of a lost batch since the
   // last flush().
   Status flush();
-  // No send() from now on; waits until everything is answered. At the deadline what was not
-  // written fails with kClosed, what was not acknowledged with kTimedOut. Idempotent.
-  // Errors: as flush().
+  // --- Transactions; transactional.id is set
+  //
+  //   producer->init_transactions();
+  //   producer->begin_transaction();
+  //   producer->send(...); producer->send_offsets_to_transaction(offsets, group->metadata());
+  //   producer->commit_transaction();
+  //
+  // Everybody who reads with isolation.level=read_committed sees all of a transaction, the offsets
+  // with it, or nothing. kFenced from any call is final: a newer producer has the transactional.id,
+  // close this one. Errors of all: kInvalidArgument when the call is out of turn.
+
+  // Once, first: fences the producers that had the id before and aborts what they left open. Waits
+  // up to max.block.ms for that. Errors also: kInvalidConfig (transaction.timeout.ms), kIo,
+  // kNoSpace, kConcurrentTransactions (call it again).
+  Status init_transactions();
+  Status begin_transaction();
+  // The offsets count from the commit on. `group`: the member that read what was processed; kFenced
+  // when it is no member any more.
+  Status send_offsets_to_transaction(std::span<const PartitionOffset> offsets,
+                                     const GroupMetadata& group);
+  // Sends what is not sent, and returns when all of it and the commit are on disk; callbacks ran
+  // before. Errors: of a record that could not be sent, or kInvalidTxnState (it took longer than
+  // transaction.timeout.ms and was aborted): abort_transaction(), then begin anew. kNoSpace: call
+  // it again. kTimedOut: whether it is committed is unknown; call it again.
+  Status commit_transaction();
+  // What was not sent yet is not sent; its callbacks get kInvalidTxnState. Errors: as
+  // commit_transaction().
+  Status abort_transaction();
+
+  // No send() from now on; aborts an open transaction; waits until everything is answered. At the
+  // deadline what was not written fails with kClosed, what was not acknowledged with kTimedOut.
+  // Idempotent. Errors: as flush().
   Status close(Duration timeout = Duration::max());
 
  private:

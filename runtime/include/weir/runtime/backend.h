@@ -173,6 +173,12 @@ class Group {
   // In the order asked; nullopt where nothing was committed.
   virtual Result<std::vector<std::optional<CommittedOffset>>> committed(
       std::span<const TopicPartition> partitions) = 0;
+  // The same, but kUnstableOffset (retriable) while a transaction is open that may commit one of
+  // them: for readers with read_committed, which else would read again what it read (KIP-447).
+  virtual Result<std::vector<std::optional<CommittedOffset>>> committed_stable(
+      std::span<const TopicPartition> partitions) {
+    return committed(partitions);
+  }
   virtual GroupMetadata metadata() const = 0;
 };
 
@@ -236,9 +242,17 @@ class RecordSink {
   virtual Result<std::vector<FlushedPartition>> flush() = 0;
 
   // One open transaction per sink. A backend without transactions answers kUnsupported.
+  // What a transactional sink sends between begin() and end() is seen by read_committed readers all
+  // together behind end(true), or never. Errors: kInvalidArgument (no transactional id; one is
+  // open), kFenced (a newer sink has the transactional id: close this one).
   virtual Status begin() = 0;
+  // The group's offsets count from the commit on. Errors: kFenced also when `group` is no longer
+  // the member that it was.
   virtual Status send_offsets(std::span<const std::pair<TopicPartition, CommittedOffset>> offsets,
                               const GroupMetadata& group) = 0;
+  // Durable with all that was sent, when committed; no flush() is needed before. An error changed
+  // nothing: end() again, with false when something could not be sent. kUnknown: end() again with
+  // the same wish, or begin(), finds out.
   virtual Result<TransactionOutcome> end(bool commit) = 0;
 };
 
@@ -258,6 +272,8 @@ struct SinkOptions {
   bool acks_all = true;                           // false: acks=1, acknowledged by the append
   Compression compression;                        // compression.type and its level
   std::string transactional_id;                   // empty: none
+  // transaction.timeout.ms: an open transaction is aborted after it, and its sink fenced.
+  Duration transaction_timeout = std::chrono::minutes(1);
 };
 
 // A log, whichever. Threading: thread-safe. Outlives what it made.
