@@ -52,7 +52,9 @@ DirectoryLayout::DirectoryLayout(const std::string& path)
       high_watermarks(join_path(log, "replication-offset-checkpoint")),
       log_starts(join_path(log, "log-start-offset-checkpoint")),
       checksums(join_path(wal, "checksums")),
-      scrub_memory(join_path(wal, "scrub-checkpoint")) {}
+      scrub_memory(join_path(wal, "scrub-checkpoint")),
+      clean_ends(join_path(log, "cleaner-offset-checkpoint")),
+      tombstone_horizons(join_path(wal, "tombstone-horizons")) {}
 
 std::string DirectoryLayout::checksum_folder(const Uuid& topic_id, PartitionId partition) const {
   return join_path(checksums, fmt::format("{}-{}", topic_id.to_string(), partition.value()));
@@ -82,6 +84,9 @@ Partition::Environment LogDirectory::environment() const {
 LogDirectory::~LogDirectory() {
   if (scrubber_) {
     scrubber_->stop();
+  }
+  if (cleaner_) {
+    cleaner_->stop();
   }
   abandon_all();
   durability_.reset();  // it may ask for a checkpoint up to now
@@ -423,6 +428,9 @@ Status LogDirectory::checkpoint() {
 Status LogDirectory::close() {
   if (scrubber_) {
     scrubber_->stop();
+  }
+  if (cleaner_) {
+    cleaner_->stop();
   }
   const MutexLock change(change_mutex_);
   if (closed_) {

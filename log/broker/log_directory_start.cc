@@ -97,6 +97,7 @@ Status LogDirectory::start() {
     recover_all();
   }
   open_scrubber();
+  open_cleaner();
   return {};
 }
 

@@ -88,6 +88,7 @@ Result<TopicDescription> LogDirectory::create_topic(const TopicSpec& spec) {
     // The checkpoint files know topics by name: the former one's positions must not be taken for
     // the new one's after a crash.
     WEIR_TRY(write_checkpoints());
+    WEIR_TRY(write_clean_ends());
   }
   const Uuid id = rng_.uuid();
   // One batch, as Kafka's controller writes it: topic, settings, partitions.
@@ -183,6 +184,7 @@ Status LogDirectory::delete_topic(const std::string& name) {
     }
     watermarks_->release(opened.slot);
   }
+  cleaner_->forget(topic.id);
   topics_changed();
   for (std::int32_t i = 0; i < topic.partitions; ++i) {
     const std::string folder = TopicPartition{name, PartitionId(i)}.to_string();
@@ -248,10 +250,7 @@ Status LogDirectory::delete_records(const TopicPartition& name, Offset before) {
   if (before == kNoOffset) {
     before = partition->offsets().high_watermark;
   }
-  WEIR_TRY(partition->advance_log_start(before));
-  // The start first: segments must not be gone while an old start is what a crash would find.
-  WEIR_TRY(write_checkpoints());
-  return partition->remove_old_segments();
+  return give_up_records(*partition, before);
 }
 
 void LogDirectory::topics_changed() {

@@ -26,11 +26,13 @@ struct EmbeddedLog::State {
   bool due WEIR_GUARDED_BY(mutex) = false;  // a checkpoint, before its time
   Executor::TimerId timer WEIR_GUARDED_BY(mutex) = 0;
   Executor::TimerId scrub_timer WEIR_GUARDED_BY(mutex) = 0;
+  Executor::TimerId cleaner_timer WEIR_GUARDED_BY(mutex) = 0;
 
   void schedule_checkpoint();
   void checkpoint_soon();
   void checkpoint();
   void schedule_scrub(Duration wait);
+  void schedule_cleaner(Duration wait);
   void stop_background();
 };
 
