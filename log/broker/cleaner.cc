@@ -315,7 +315,7 @@ Status Cleaner::begin_pass(Candidate candidate) {
                  fmt::format("{} was not flushed up to offset {} after all",
                              candidate.target.name.to_string(), candidate.range.end.value()));
   }
-  WEIR_TRY_ASSIGN(LogSurvey survey, survey_log(files_, *candidate.partition));
+  WEIR_TRY_ASSIGN(LogSurvey survey, survey_log(*candidate.partition, clock_.now()));
   CompactionPlan plan;
   plan.range = candidate.range;
   plan.now = clock_.now();

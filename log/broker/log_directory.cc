@@ -53,6 +53,7 @@ DirectoryLayout::DirectoryLayout(const std::string& path)
       log_starts(join_path(log, "log-start-offset-checkpoint")),
       checksums(join_path(wal, "checksums")),
       scrub_memory(join_path(wal, "scrub-checkpoint")),
+      producers(join_path(wal, "producers")),
       clean_ends(join_path(log, "cleaner-offset-checkpoint")),
       tombstone_horizons(join_path(wal, "tombstone-horizons")) {}
 
@@ -78,6 +79,7 @@ Partition::Environment LogDirectory::environment() const {
                                 options_.tail_cache_bytes};
   result.resources = resources_;
   result.reserve = &reserve_;
+  result.producers = options_.producers;
   return result;
 }
 
@@ -141,6 +143,10 @@ Partition::OpenOptions LogDirectory::open_options(const TopicPartition& name,
   options.settings = settings_of(topic);
   if (!options_.read_only) {
     options.checksum_folder = layout_.checksum_folder(topic.id, name.partition);
+  }
+  if (const auto known = known_producers_.find({topic.id, name.partition});
+      known != known_producers_.end()) {
+    options.producers = known->second;
   }
   if (const auto known = scrub_memory_.damage.find({topic.id, name.partition});
       known != scrub_memory_.damage.end()) {
@@ -349,7 +355,8 @@ Status LogDirectory::refresh_partition(Partition& partition) {
   const Partition::OpenOptions& options = partition.options();
   if (watermarks_) {
     if (const auto published = watermarks_->find(options.topic_id, options.name.partition)) {
-      return partition.refresh(published->log_start, published->high_watermark);
+      return partition.refresh(published->log_start, published->high_watermark,
+                               published->last_stable);
     }
   }
   // Not opened by the holder since its start: what its last close or checkpoint said, else, without
@@ -405,6 +412,61 @@ Status LogDirectory::write_checkpoints() {
                        [](const Partition& partition) { return partition.offsets().log_start; });
 }
 
+// An older one holds as well, as long as the log has every batch behind it.
+Status LogDirectory::write_producers() {
+  const MutexLock writing(checkpoint_mutex_);
+  ProducersOfPartitions all = known_producers_;
+  std::vector<std::shared_ptr<Partition>> partitions;
+  {
+    const MutexLock lock(state_mutex_);
+    std::erase_if(all, [this](const auto& entry) WEIR_NO_THREAD_SAFETY_ANALYSIS {
+      return image_.find(entry.first.first) == nullptr;
+    });
+    for (const auto& [name, opened] : opened_) {
+      if (opened.partition) {
+        partitions.push_back(opened.partition);
+      }
+    }
+  }
+  for (const std::shared_ptr<Partition>& partition : partitions) {
+    const Partition::OpenOptions& options = partition->options();
+    if (std::optional<ProducersAt> producers = partition->flushed_producers()) {
+      all[{options.topic_id, options.name.partition}] = *std::move(producers);
+    }
+  }
+  if (all == written_producers_) {
+    return {};
+  }
+  WEIR_TRY(replace_file(files_, layout_.producers, encode_producers_file(all)));
+  written_producers_ = std::move(all);
+  return {};
+}
+
+Result<ProducerId> LogDirectory::next_producer_id() {
+  constexpr std::int64_t kBlock = 1000;
+  WEIR_TRY(check_writable("give a producer id"));
+  const MutexLock ids(producer_ids_mutex_);
+  if (next_producer_id_ == producer_ids_end_) {
+    const MutexLock change(change_mutex_);
+    if (closed_) {
+      return Error(Errc::kClosed, fmt::format("{} is closed", layout_.root));
+    }
+    ProducerIdsMetadataRecord block;
+    block.broker_id = kNodeId;
+    ProducerId begin;
+    {
+      const MutexLock lock(state_mutex_);
+      block.broker_epoch = image_.broker_epoch(kNodeId);
+      begin = image_.next_producer_id();
+    }
+    block.next_producer_id = begin.plus(kBlock);
+    WEIR_TRY(append_metadata({block}));
+    next_producer_id_ = begin;
+    producer_ids_end_ = block.next_producer_id;
+  }
+  return std::exchange(next_producer_id_, next_producer_id_.next());
+}
+
 Status LogDirectory::checkpoint() {
   if (options_.read_only) {
     return {};
@@ -422,6 +484,7 @@ Status LogDirectory::checkpoint() {
   for (const std::shared_ptr<Partition>& partition : partitions) {
     partition->release_idle();
   }
+  WEIR_TRY(write_producers());
   return write_checkpoints();
 }
 
@@ -472,6 +535,7 @@ Status LogDirectory::close() {
   if (mode == FlushMode::kByDisk) {
     WEIR_TRY(files_.sync_disk(layout_.log));
   }
+  WEIR_TRY(write_producers());
   WEIR_TRY(write_checkpoints());
   WEIR_TRY(write_kafka_files(files_, layout_.log, kNodeId, options_.clock->now()));
   if (!failed) {  // an unreadable partition must be scanned when it is readable again

@@ -8,6 +8,7 @@
 #include "log/partition/checkpoint_file.h"
 #include "log/partition/disk_reserve.h"
 #include "log/partition/partition.h"
+#include "log/partition/producers_file.h"
 #include "log/partition/watermarks.h"
 
 #include <weir/log/embedded_log.h>
@@ -32,7 +33,7 @@ struct DirectoryLayout {
   std::string root, log, wal, state;
   std::string lock, meta_properties, clean_shutdown, watermarks, reserve;
   std::string recovery_points, high_watermarks, log_starts;
-  std::string checksums, scrub_memory;
+  std::string checksums, scrub_memory, producers;
   std::string clean_ends, tombstone_horizons;
   // Of a partition's side-cars.
   std::string checksum_folder(const Uuid& topic_id, PartitionId partition) const;
@@ -55,6 +56,7 @@ struct LogDirectoryOptions {
   std::size_t open_files_max = 0;
   std::uint64_t disk_reserve_bytes = 4U << 20U;  // see DiskReserve; 0: none
   std::int32_t offsets_partitions = 50;          // offsets.topic.num.partitions
+  ProducerState::Limits producers;               // of a partition
   WalOptions wal;
   ScrubOptions scrub;
   CleanerOptions cleaner;
@@ -97,6 +99,11 @@ class LogDirectory : private OffsetsTopic {
 
   // As Admin::delete_records. Errors also: kIo, kNoSpace.
   Status delete_records(const TopicPartition& name, Offset before);
+
+  // An id that no producer of this directory had before, whatever happened since. They are taken
+  // from the metadata log in blocks of 1,000. Errors: kReadOnly, kClosed; kIo, kNoSpace, kTimedOut
+  // when a block had to be taken.
+  Result<ProducerId> next_producer_id();
 
   // What the start found; of partitions that were opened since, nothing more.
   RecoveryResult recovery() const;
@@ -183,6 +190,7 @@ class LogDirectory : private OffsetsTopic {
   Status write_clean_ends() WEIR_EXCLUDES(checkpoint_mutex_);
   void report_recovery(const Partition& partition) const;
 
+  Status write_producers() WEIR_EXCLUDES(checkpoint_mutex_);
   Status write_recovery_points() WEIR_EXCLUDES(checkpoint_mutex_);
   Status write_checkpoints() WEIR_EXCLUDES(checkpoint_mutex_);
   // `select` gives what is written of a partition; `known` what the last start read. A file that
@@ -237,11 +245,16 @@ class LogDirectory : private OffsetsTopic {
   // were there then, not for one that was made since under a name of them.
   OffsetCheckpoint recovery_points_, high_watermarks_, log_starts_;
   std::set<Uuid> topics_at_start_;
+  ProducersOfPartitions known_producers_;  // as the last process left them
   GroupOffsets offsets_;
 
   Mutex checkpoint_mutex_;  // serialises the writing of checkpoint files; held across their I/O
   // What each of these files says, once it was written by this process.
   std::map<std::string, OffsetCheckpoint> written_checkpoints_ WEIR_GUARDED_BY(checkpoint_mutex_);
+  ProducersOfPartitions written_producers_ WEIR_GUARDED_BY(checkpoint_mutex_);
+  Mutex producer_ids_mutex_;  // taken before change_mutex_; held while a block is taken
+  ProducerId next_producer_id_ WEIR_GUARDED_BY(producer_ids_mutex_);
+  ProducerId producer_ids_end_ WEIR_GUARDED_BY(producer_ids_mutex_);
   Mutex change_mutex_;  // serialises changes of topics; held across their I/O; taken before the
                         // others
   std::shared_ptr<Partition> metadata_;

@@ -73,6 +73,13 @@ Status LogDirectory::start() {
   } else {
     WEIR_WARN("scrub begins anew error=\"{}\"", memory.error().message());
   }
+  if (Result<ProducersOfPartitions> known = read_producers_file(files_, layout_.producers);
+      known.ok()) {
+    known_producers_ = *std::move(known);
+  } else {
+    WEIR_WARN("of each producer the last batch alone is known error=\"{}\"",
+              known.error().message());
+  }
   if (options_.read_only) {
     Result<std::unique_ptr<Watermarks>> published = Watermarks::open(files_, layout_.watermarks);
     if (published.ok()) {

@@ -34,15 +34,11 @@ Result<std::unique_ptr<Consumer>> Consumer::open(Backend& backend, ConsumerOptio
   if (options.poll_records_max == 0) {
     return Error(Errc::kInvalidConfig, "max.poll.records is 0; a poll gives at least one record");
   }
-  if (options.isolation_level == IsolationLevel::kReadCommitted) {
-    return Error(Errc::kUnsupported,
-                 "isolation.level=read_committed: records of aborted transactions cannot be left "
-                 "out yet; use read_uncommitted");
-  }
   SourceOptions source_options;
   source_options.poll_bytes_max = options.poll_bytes_max;
   source_options.partition_bytes_max = options.partition_bytes_max;
   source_options.check_crcs = options.check_crcs;
+  source_options.read_committed = options.isolation_level == IsolationLevel::kReadCommitted;
   WEIR_TRY_ASSIGN(std::unique_ptr<RecordSource> source, backend.make_source(source_options));
   std::unique_ptr<Group> group;
   if (!options.group_id.empty()) {
@@ -348,7 +344,8 @@ Status Consumer::reset_position(std::uint32_t index, const std::string& why) {
                              assigned.name->to_string(), options_.group_id, why));
   }
   WEIR_TRY_ASSIGN(const ResetPosition found,
-                  find_reset_position(backend_.admin(), *assigned.name, reset, clock_));
+                  find_reset_position(backend_.admin(), *assigned.name, reset, clock_,
+                                      options_.isolation_level));
   return fetches_->seek(index, found.offset, found.leader_epoch);
 }
 

@@ -86,7 +86,7 @@ Status Consumer::seek_to_time(const TopicPartition& partition, Timestamp time) {
   WEIR_TRY_ASSIGN(std::optional<Offset> found, backend_.admin().offset_for_time(partition, time));
   if (!found) {
     WEIR_TRY_ASSIGN(const PartitionOffsets at, backend_.admin().offsets(partition));
-    found = at.high_watermark;
+    found = end_of(at, options_.isolation_level);
   }
   return fetches_->seek(index, *found, kNoLeaderEpoch);
 }
@@ -137,7 +137,7 @@ Result<Offset> Consumer::position(const TopicPartition& partition) {
 Result<std::int64_t> Consumer::current_lag(const TopicPartition& partition) {
   WEIR_TRY_ASSIGN(const Offset at, position(partition));
   WEIR_TRY_ASSIGN(const PartitionOffsets log, backend_.admin().offsets(partition));
-  return std::max<std::int64_t>(0, log.high_watermark.value() - at.value());
+  return std::max<std::int64_t>(0, end_of(log, options_.isolation_level).value() - at.value());
 }
 
 Result<std::optional<std::int64_t>> Consumer::committed_lag(const TopicPartition& partition) {
@@ -146,7 +146,8 @@ Result<std::optional<std::int64_t>> Consumer::committed_lag(const TopicPartition
   if (!at) {
     return std::optional<std::int64_t>();
   }
-  return std::optional(std::max<std::int64_t>(0, log.high_watermark.value() - at->offset.value()));
+  return std::optional(std::max<std::int64_t>(
+      0, end_of(log, options_.isolation_level).value() - at->offset.value()));
 }
 
 Result<std::map<TopicPartition, Offset>> Consumer::beginning_offsets(
@@ -166,7 +167,7 @@ Result<std::map<TopicPartition, Offset>> Consumer::end_offsets(
   std::map<TopicPartition, Offset> offsets;
   for (const TopicPartition& partition : partitions) {
     WEIR_TRY_ASSIGN(const PartitionOffsets at, backend_.admin().offsets(partition));
-    offsets[partition] = at.high_watermark;
+    offsets[partition] = end_of(at, options_.isolation_level);
   }
   return offsets;
 }

@@ -129,7 +129,8 @@ void EmbeddedSource::resolve_all(std::vector<RecordBlock>& blocks) {
 Status EmbeddedSource::read(std::uint32_t index, std::size_t bytes_max,
                             std::vector<RecordBlock>& blocks, std::size_t* bytes) {
   Assigned& assigned = assigned_[index];
-  WEIR_TRY_ASSIGN(FetchResult fetched, assigned.log->read(assigned.position, bytes_max));
+  WEIR_TRY_ASSIGN(FetchResult fetched,
+                  assigned.log->read(assigned.position, bytes_max, isolation()));
   for (FetchedBatch& batch : fetched.batches) {
     *bytes += batch.bytes.bytes.size();
     if (options_.check_crcs && !batch.verified) {
@@ -139,7 +140,11 @@ Status EmbeddedSource::read(std::uint32_t index, std::size_t bytes_max,
             "{} offset {}", assigned.name.to_string(), batch.header.base_offset.value()));
       }
     }
-    Result<RecordBlock> decoded = decode_block(batch, assigned.position);
+    const bool is_aborted = std::any_of(
+        fetched.aborted.begin(), fetched.aborted.end(),
+        [&batch](const AbortedTransaction& aborted) { return aborted.covers(batch.header); });
+    Result<RecordBlock> decoded =
+        is_aborted ? block_without_records(batch) : decode_block(batch, assigned.position);
     if (!decoded.ok()) {
       return std::move(decoded).error().with_context(assigned.name.to_string());
     }
@@ -165,7 +170,8 @@ Status EmbeddedSource::collect(std::vector<RecordBlock>& blocks) {
       continue;
     }
     WEIR_TRY(directory_.refresh_partition(*assigned.log));
-    if (assigned.log->offsets().high_watermark == assigned.position) {
+    const PartitionOffsets at = assigned.log->offsets();
+    if ((options_.read_committed ? at.last_stable : at.high_watermark) == assigned.position) {
       if (Status health = assigned.log->health(); !health.ok() && !directory_.read_only()) {
         fail(index, std::move(health).error(), blocks);
       }

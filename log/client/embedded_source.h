@@ -12,7 +12,8 @@
 namespace weir::log {
 
 // RecordSource over partitions of this process's directory: hands out whole batches as they lie in
-// memory or on disk. Threading: confined to one thread at a time, except wakeup().
+// memory or on disk; with read_committed without records of aborted transactions. Threading:
+// confined to one thread at a time, except wakeup().
 class EmbeddedSource : public RecordSource {
  public:
   EmbeddedSource(LogDirectory& directory, const SourceOptions& options);
@@ -36,6 +37,9 @@ class EmbeddedSource : public RecordSource {
     bool failed = false;  // reported; idle until seek()
   };
 
+  FetchIsolation isolation() const {
+    return options_.read_committed ? FetchIsolation::kCommitted : FetchIsolation::kHighWatermark;
+  }
   bool wants_records(const Assigned& assigned) const;
   void resolve(Assigned& assigned, std::vector<RecordBlock>& blocks);
   void resolve_all(std::vector<RecordBlock>& blocks);

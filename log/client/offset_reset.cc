@@ -99,7 +99,8 @@ Result<OffsetReset> OffsetReset::parse(std::string_view text) {
 }
 
 Result<ResetPosition> find_reset_position(Admin& admin, const TopicPartition& partition,
-                                          const OffsetReset& reset, const Clock& clock) {
+                                          const OffsetReset& reset, const Clock& clock,
+                                          IsolationLevel isolation) {
   WEIR_ASSERT(reset.kind != OffsetReset::Kind::kNone);
   if (reset.kind == OffsetReset::Kind::kByDuration) {
     const auto ago = std::chrono::duration_cast<std::chrono::milliseconds>(reset.ago).count();
@@ -113,7 +114,7 @@ Result<ResetPosition> find_reset_position(Admin& admin, const TopicPartition& pa
   if (reset.kind == OffsetReset::Kind::kEarliest) {
     return ResetPosition{at.log_start, kNoLeaderEpoch};
   }
-  return ResetPosition{at.high_watermark, at.leader_epoch};
+  return ResetPosition{end_of(at, isolation), at.leader_epoch};
 }
 
 }  // namespace weir::log

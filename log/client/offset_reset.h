@@ -1,5 +1,6 @@
 #pragma once
 
+#include <weir/log/isolation_level.h>
 #include <weir/runtime/backend.h>
 
 #include <string>
@@ -23,9 +24,15 @@ struct ResetPosition {
   LeaderEpoch leader_epoch = kNoLeaderEpoch;  // of the record before it, where that is known
 };
 
+// Where a reader of this isolation finds the log's end.
+inline Offset end_of(const PartitionOffsets& offsets, IsolationLevel isolation) {
+  return isolation == IsolationLevel::kReadCommitted ? offsets.last_stable : offsets.high_watermark;
+}
+
 // Asks the log. kByDuration with no record young enough: the end. Requires: kind is not kNone.
 // Errors: kUnknownTopic.
 Result<ResetPosition> find_reset_position(Admin& admin, const TopicPartition& partition,
-                                          const OffsetReset& reset, const Clock& clock);
+                                          const OffsetReset& reset, const Clock& clock,
+                                          IsolationLevel isolation);
 
 }  // namespace weir::log

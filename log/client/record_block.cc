@@ -6,10 +6,15 @@
 
 namespace weir::log {
 
-Result<RecordBlock> decode_block(FetchedBatch& batch, Offset from) {
+RecordBlock block_without_records(const FetchedBatch& batch) {
   RecordBlock block;
   block.leader_epoch = batch.header.leader_epoch;
   block.next_offset = batch.header.next_offset();
+  return block;
+}
+
+Result<RecordBlock> decode_block(FetchedBatch& batch, Offset from) {
+  RecordBlock block = block_without_records(batch);
   if (batch.header.is_control()) {
     return block;
   }

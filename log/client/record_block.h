@@ -9,5 +9,7 @@ namespace weir::log {
 // owns what it shows: the batch's buffer, which is taken, or the decompressed bytes. Errors: those
 // of decode_records().
 Result<RecordBlock> decode_block(FetchedBatch& batch, Offset from);
+// The same of a batch whose transaction was aborted: no records.
+RecordBlock block_without_records(const FetchedBatch& batch);
 
 }  // namespace weir::log

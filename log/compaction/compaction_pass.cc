@@ -278,7 +278,7 @@ Status CompactionPass::end_group() {
   WEIR_TRY(writer_->finish(index));
   WEIR_TRY(raise_horizon_(cleaner_->tombstone_end()));
   const CleanedSegment cleaned{group_.front()->base_offset(), group_.back()->next_offset(),
-                               writer_->size_bytes()};
+                               writer_->size_bytes(), index};
   if (Status replaced = partition_->replace_segments(group_, cleaned); !replaced.ok()) {
     // What the partition did not take back is for the next start.
     if (partition_->health().ok()) {

@@ -8,10 +8,10 @@ namespace weir::log {
 // What a pass has to know of transactions and producers.
 struct LogSurvey {
   AbortedTransactions aborted;
-  LastOfProducers producers;
+  LastOfProducers producers;  // that are not expired
 };
 
 // Errors: kNotFound (a segment was removed meanwhile), kCorrupt, kIo.
-Result<LogSurvey> survey_log(FileSystem& files, Partition& partition);
+Result<LogSurvey> survey_log(Partition& partition, Timestamp now);
 
 }  // namespace weir::log

@@ -1,8 +1,6 @@
 #include "log/dump/partition_files.h"
 
 #include <weir/runtime/assert.h>
-#include <weir/runtime/crc32c.h>
-#include <weir/runtime/endian.h>
 
 #include <fmt/format.h>
 
@@ -15,9 +13,6 @@ namespace weir::log {
 namespace {
 
 constexpr std::size_t kReadBytes = 64U << 10U;
-constexpr std::size_t kSnapshotCrcEnd = 6;
-constexpr std::size_t kSnapshotHeaderBytes = 10;
-constexpr std::size_t kSnapshotEntryBytes = 46;
 
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {
@@ -43,22 +38,6 @@ std::optional<std::string_view> value_of(std::string_view line, std::string_view
   line.remove_prefix(key.size() + 1);
   line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
   return line.substr(0, line.find_last_not_of(" \t\r") + 1);
-}
-
-ProducerEntry read_producer_entry(const char* in) {
-  ProducerEntry entry;
-  entry.id = ProducerId(load_be<std::int64_t>(in));
-  entry.epoch = ProducerEpoch(load_be<std::int16_t>(in + 8));
-  if (const auto last_offset = load_be<std::int64_t>(in + 14); last_offset >= 0) {
-    entry.last_sequence = load_be<std::int32_t>(in + 10);
-    entry.last_offset = Offset(last_offset);
-    entry.offset_delta = load_be<std::int32_t>(in + 22);
-  }
-  entry.timestamp = load_be<std::int64_t>(in + 26);
-  entry.coordinator_epoch = load_be<std::int32_t>(in + 34);
-  const auto first = load_be<std::int64_t>(in + 38);
-  entry.transaction_first_offset = first >= 0 ? Offset(first) : kNoOffset;
-  return entry;
 }
 
 }  // namespace
@@ -113,42 +92,6 @@ Result<PartitionMetadata> parse_metadata_file(std::string_view text) {
     return Error(Errc::kCorrupt, topic_id.error().message());
   }
   return PartitionMetadata{*number, *topic_id};
-}
-
-Result<std::vector<ProducerEntry>> parse_producer_snapshot(ByteView file) {
-  if (file.size() < kSnapshotHeaderBytes) {
-    return Error(Errc::kCorrupt,
-                 fmt::format("{} bytes, a header has {}", file.size(), kSnapshotHeaderBytes));
-  }
-  if (const auto version = load_be<std::int16_t>(file.data()); version != 1) {
-    return Error(Errc::kUnsupported, fmt::format("its version is {}, known is 1", version));
-  }
-  const auto stated = load_be<std::uint32_t>(file.data() + 2);
-  if (const std::uint32_t crc = crc32c(file.substr(kSnapshotCrcEnd)); crc != stated) {
-    return Error(Errc::kCorrupt, fmt::format("its crc is {:08x}, it says {:08x}", crc, stated));
-  }
-  const auto count = load_be<std::int32_t>(file.data() + kSnapshotCrcEnd);
-  const std::size_t entry_bytes = file.size() - kSnapshotHeaderBytes;
-  if (count < 0 || entry_bytes != static_cast<std::size_t>(count) * kSnapshotEntryBytes) {
-    return Error(Errc::kCorrupt, fmt::format("it says {} entries of {} bytes and has {} bytes",
-                                             count, kSnapshotEntryBytes, entry_bytes));
-  }
-  std::vector<ProducerEntry> entries;
-  entries.reserve(static_cast<std::size_t>(count));
-  for (std::size_t at = kSnapshotHeaderBytes; at < file.size(); at += kSnapshotEntryBytes) {
-    entries.push_back(read_producer_entry(file.data() + at));
-  }
-  return entries;
-}
-
-AbortedTransaction read_aborted_transaction(const char* in) {
-  AbortedTransaction aborted;
-  aborted.version = load_be<std::int16_t>(in);
-  aborted.producer_id = ProducerId(load_be<std::int64_t>(in + 2));
-  aborted.first_offset = Offset(load_be<std::int64_t>(in + 10));
-  aborted.last_offset = Offset(load_be<std::int64_t>(in + 18));
-  aborted.last_stable_offset = Offset(load_be<std::int64_t>(in + 26));
-  return aborted;
 }
 
 Status for_each_entry(File& file, std::uint64_t size, std::size_t entry_bytes,

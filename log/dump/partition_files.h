@@ -1,5 +1,7 @@
 #pragma once
 
+#include "log/partition/producer_snapshot.h"
+#include "log/segment/aborted_transactions.h"
 #include "log/segment/segment_scan.h"
 
 #include <weir/runtime/bytes.h>
@@ -27,38 +29,6 @@ struct PartitionMetadata {
   Uuid topic_id;
 };
 Result<PartitionMetadata> parse_metadata_file(std::string_view text);
-
-// .snapshot: the producers' state before the offset in its name
-// (org.apache.kafka.storage.internals.log.ProducerStateManager, ProducerSnapshot.json):
-//
-//   i16 version = 1 | u32 CRC-32C of byte 6 to the end | i32 count | count entries of 46 bytes:
-//   i64 producerId | i16 epoch | i32 lastSequence | i64 lastOffset | i32 offsetDelta
-//   | i64 timestamp | i32 coordinatorEpoch | i64 currentTxnFirstOffset
-struct ProducerEntry {
-  ProducerId id;
-  ProducerEpoch epoch;
-  // Of its last batch; without one (lastOffset < 0 in the file) -1, -1 and 0.
-  std::int32_t last_sequence = -1;
-  Offset last_offset = kNoOffset;
-  std::int32_t offset_delta = 0;
-  Timestamp timestamp = kNoTimestamp;
-  std::int32_t coordinator_epoch = -1;
-  Offset transaction_first_offset = kNoOffset;  // -1: no open transaction
-};
-Result<std::vector<ProducerEntry>> parse_producer_snapshot(ByteView file);
-
-// .txnindex entry of 34 bytes (org.apache.kafka.storage.internals.log.AbortedTxn):
-//   i16 version = 0 | i64 producerId | i64 firstOffset | i64 lastOffset | i64 lastStableOffset
-struct AbortedTransaction {
-  static constexpr std::size_t kBytes = 34;
-  std::int16_t version = 0;
-  ProducerId producer_id;
-  Offset first_offset;
-  Offset last_offset;  // of the ABORT marker
-  Offset last_stable_offset;
-};
-// Requires: kBytes at `in`.
-AbortedTransaction read_aborted_transaction(const char* in);
 
 // Calls `entry` for each entry of `entry_bytes` in the first `size` bytes of a file; not for the
 // zeroes behind the last one, which are the rest of a preallocated file, nor for a part of an

@@ -66,6 +66,14 @@ class Durability {
   // `batch`, which ends at `end`, stands in `log`'s file now. In the order of the log's appends.
   // Calls nothing back.
   virtual void add(std::shared_ptr<DurableLog> log, SharedBytes batch, Offset end) = 0;
+  struct Entry {
+    std::shared_ptr<DurableLog> log;
+    SharedBytes batch;
+    Offset end;
+  };
+  // The same for several: where bytes are kept apart from their files, all of them survive a crash
+  // or none. Requires: not empty.
+  virtual void add_group(std::vector<Entry> group) = 0;
   // Starts what was added; what is added while work is under way is served together by the next
   // round. At the bound of waiting bytes it returns when there is room again. Hold no lock.
   virtual void start() = 0;

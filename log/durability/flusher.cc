@@ -132,6 +132,11 @@ class Flusher : public Durability {
       found->second.waiting_ticket = ticket;
     }
   }
+  void add_group(std::vector<Entry> group) override {
+    for (Entry& entry : group) {
+      add(std::move(entry.log), std::move(entry.batch), entry.end);
+    }
+  }
   void start() override {
     std::vector<std::shared_ptr<DurableLog>> ready;
     {

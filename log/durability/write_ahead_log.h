@@ -63,13 +63,7 @@ class WriteAheadLog final : public Durability {
   bool writes_ahead() const override { return true; }
   Status admit() const override;
   void add(std::shared_ptr<DurableLog> log, SharedBytes batch, Offset end) override;
-  // All of them or, after a crash, none. Requires: not empty.
-  struct Entry {
-    std::shared_ptr<DurableLog> log;
-    SharedBytes batch;
-    Offset end;
-  };
-  void add_group(std::vector<Entry> group);
+  void add_group(std::vector<Entry> group) override;
   void start() override;
   void note_unflushed(std::shared_ptr<DurableLog> log) override;
   void drain() override;

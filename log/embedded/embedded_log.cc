@@ -105,6 +105,7 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
   directory.wal.checkpoint_bytes = options.wal_bytes_max / 4;
   directory.open_files_max = options.open_files_max;
   directory.disk_reserve_bytes = options.disk_reserve_bytes;
+  directory.producers.expiration_ms = options.producer_id_expiration_ms;
   directory.scrub = {options.scrub_bytes_per_second, options.scrub_interval_ms};
   directory.cleaner.compacts = options.cleaner_enable;
   directory.cleaner.retention_check_interval_ms = options.retention_check_interval_ms;

@@ -42,9 +42,11 @@ MonotonicTime deadline_in(MonotonicTime now, Duration timeout) {
 
 class Producer::Impl {
  public:
-  Impl(LogDirectory& directory, ProducerOptions options)
+  // `id`: kNoProducerId without idempotence.
+  Impl(LogDirectory& directory, ProducerOptions options, ProducerId id)
       : directory_(directory),
         options_(std::move(options)),
+        id_(id),
         rng_(entropy_seed()),
         notifier_(std::make_shared<Notifier>()) {
     thread_ = std::thread([this] { run(); });
@@ -80,6 +82,7 @@ class Producer::Impl {
     std::vector<Awaited> awaited;
     MonotonicTime linger_end{};    // of the open batch
     MonotonicTime delivery_end{};  // of the open batch
+    std::int32_t next_sequence = 0;
   };
   // A batch that was sealed; in the order of sealing, so a partition's are in order.
   struct Sealed {
@@ -131,6 +134,7 @@ class Producer::Impl {
 
   LogDirectory& directory_;
   const ProducerOptions options_;
+  const ProducerId id_;
   Mutex mutex_;
   CondVar progress_;  // batches were answered, or the producer closes
   Rng rng_ WEIR_GUARDED_BY(mutex_);
@@ -244,7 +248,7 @@ Result<Producer::Impl::Open*> Producer::Impl::open(Topic& topic, const std::stri
     WEIR_TRY_ASSIGN(std::shared_ptr<Partition> log, directory_.partition_for_append(full));
     auto waiter = std::make_unique<WatermarkWaiter>(log, notifier_);
     slot = std::make_unique<Open>(Open{
-        std::move(full), std::move(log), std::move(waiter), {}, BatchBuilder(0), 0, {}, {}, {}});
+        std::move(full), std::move(log), std::move(waiter), {}, BatchBuilder(0), 0, {}, {}, {}, 0});
     follow_topic(*slot);
   }
   return slot.get();
@@ -351,10 +355,17 @@ Producer::Impl::Sealed Producer::Impl::take_batch(Open& open) {
 
 void Producer::Impl::seal(Open& open) {
   Sealed batch = take_batch(open);
+  const std::int32_t count = open.builder.count();
+  BatchBuilder::Producer from;
+  if (id_ != kNoProducerId) {
+    from = {id_, ProducerEpoch(0), open.next_sequence, false};
+  }
   Result<Partition::Appended> appended =
-      open.log->append(open.builder.seal(), AppendOrigin::kBuilder);
+      open.log->append(open.builder.seal(from), AppendOrigin::kBuilder);
   if (appended.ok()) {
     batch.appended = *appended;
+    // A batch that was refused left nothing behind: the next one has its place.
+    open.next_sequence = sequence_plus(open.next_sequence, count);
   } else {
     batch.failure = appended.status();
   }
@@ -641,8 +652,13 @@ Result<std::unique_ptr<Producer>> Producer::open(EmbeddedLog& log, ProducerOptio
   if (log.state_->directory->read_only()) {
     return Error(Errc::kReadOnly, "a producer needs a log that was opened for writing");
   }
+  LogDirectory& directory = *log.state_->directory;
+  ProducerId id = kNoProducerId;
+  if (options.enable_idempotence && options.acks == Acks::kAll) {
+    WEIR_TRY_ASSIGN(id, directory.next_producer_id());
+  }
   return std::unique_ptr<Producer>(
-      new Producer(std::make_unique<Impl>(*log.state_->directory, std::move(options))));
+      new Producer(std::make_unique<Impl>(directory, std::move(options), id)));
 }
 
 Status Producer::send(const ProducerRecord& record, Callback done) {

@@ -18,6 +18,8 @@ struct ProducerSettings : CompressionSettings {
   std::int64_t delivery_timeout_ms = 120'000;
   std::string partitioner_class = "default";
   bool partitioner_ignore_keys = false;
+  bool enable_idempotence = true;
+  std::int64_t max_in_flight = 5;
 };
 
 using P = Property<ProducerSettings>;
@@ -55,6 +57,15 @@ const std::array kProperties{
       .min = 0,
       .max = INT32_MAX,
       .doc = "Longest time from a batch's first record to its acknowledgement."},
+    P{.name = "enable.idempotence",
+      .member = &ProducerSettings::enable_idempotence,
+      .doc = "Batches carry a producer id and sequences; needs acks=all."},
+    P{.name = "max.in.flight.requests.per.connection",
+      .member = &ProducerSettings::max_in_flight,
+      .min = 1,
+      .max = INT32_MAX,
+      .doc =
+          "At most 5 with enable.idempotence. In process each batch is appended before the next."},
     P{.name = "partitioner.class",
       .member = &ProducerSettings::partitioner_class,
       .one_of = "default,round_robin,org.apache.kafka.clients.producer.RoundRobinPartitioner",
@@ -89,6 +100,26 @@ Acks acks_of(const std::string& text) {
   return text == "0" ? Acks::kNone : Acks::kAll;
 }
 
+// Kafka's rule: what contradicts it turns the default off, and is refused beside an explicit true
+// (org.apache.kafka.clients.producer.ProducerConfig).
+Result<bool> idempotence_of(const ProducerSettings& read,
+                            const std::map<std::string, std::string>& settings) {
+  constexpr std::int64_t kInFlightMax = 5;
+  const bool all = acks_of(read.acks) == Acks::kAll;
+  if (!read.enable_idempotence || (all && read.max_in_flight <= kInFlightMax)) {
+    return read.enable_idempotence;
+  }
+  if (!settings.contains("enable.idempotence")) {
+    return false;
+  }
+  return Error(
+      Errc::kInvalidConfig,
+      all ? fmt::format("producer: enable.idempotence=true allows at most {} for "
+                        "max.in.flight.requests.per.connection, not {}",
+                        kInFlightMax, read.max_in_flight)
+          : fmt::format("producer: enable.idempotence=true needs acks=all, not {}", read.acks));
+}
+
 }  // namespace
 
 Result<ProducerOptions> ProducerOptions::parse(const std::map<std::string, std::string>& settings) {
@@ -101,6 +132,7 @@ Result<ProducerOptions> ProducerOptions::parse(const std::map<std::string, std::
                              read.delivery_timeout_ms, read.linger_ms));
   }
   ProducerOptions options;
+  WEIR_TRY_ASSIGN(options.enable_idempotence, idempotence_of(read, settings));
   options.acks = acks_of(read.acks);
   options.batch_size = read.batch_size;
   options.linger_ms = read.linger_ms;

@@ -19,6 +19,11 @@ Status MetadataImage::take(const RegisterBrokerMetadataRecord& broker) {
   return {};
 }
 
+Status MetadataImage::take(const ProducerIdsMetadataRecord& block) {
+  next_producer_id_ = std::max(next_producer_id_, block.next_producer_id);
+  return {};
+}
+
 Status MetadataImage::take(const TopicMetadataRecord& topic) {
   TopicImage image;
   image.name = topic.name;

@@ -31,6 +31,8 @@ class MetadataImage {
   const std::map<std::string, TopicImage>& topics() const { return topics_; }
   // Of its last registration; -1 when there is none.
   std::int64_t broker_epoch(std::int32_t broker) const;
+  // No id from here on was given to anybody.
+  ProducerId next_producer_id() const { return next_producer_id_; }
   // Whether a topic with this id existed and was removed: its folders are garbage.
   bool was_removed(const Uuid& id) const { return removed_.contains(id); }
   // The id of a removed topic of this name, when there is no topic of it now.
@@ -43,6 +45,7 @@ class MetadataImage {
   Status take(const ConfigMetadataRecord& config);
   Status take(const PartitionChangeMetadataRecord& change);
   Status take(const RemoveTopicMetadataRecord& removed);
+  Status take(const ProducerIdsMetadataRecord& block);
   // What is of no concern here.
   Status take(const FeatureLevelMetadataRecord& /*level*/) { return {}; }
   Status take(const OtherMetadataRecord& /*other*/) { return {}; }
@@ -53,6 +56,7 @@ class MetadataImage {
   std::map<std::string, TopicConfig> early_configs_;  // settings that came before their topic
   std::map<Uuid, std::string> removed_;
   std::map<std::int32_t, std::int64_t> broker_epochs_;
+  ProducerId next_producer_id_{0};
 };
 
 }  // namespace weir::log

@@ -16,6 +16,7 @@ enum Type : std::uint32_t {
   kPartitionChange = 5,
   kRemoveTopic = 9,
   kFeatureLevel = 12,
+  kProducerIds = 15,
 };
 
 void begin(WireWriter& out, std::uint32_t type, std::uint32_t version) {
@@ -104,6 +105,13 @@ struct Encoder {
     begin(out, kFeatureLevel, 0);
     out.compact_string(record.name);
     out.integer(record.level);
+    out.uvarint(kNoTaggedFields);
+  }
+  void operator()(const ProducerIdsMetadataRecord& record) {
+    begin(out, kProducerIds, 0);
+    out.integer(record.broker_id);
+    out.integer(record.broker_epoch);
+    out.integer(record.next_producer_id.value());
     out.uvarint(kNoTaggedFields);
   }
   void operator()(const OtherMetadataRecord& /*record*/) { WEIR_ASSERT(false); }
@@ -225,6 +233,14 @@ MetadataRecord read_body(WireReader& in, std::uint32_t type, std::uint32_t versi
       FeatureLevelMetadataRecord record;
       record.name = in.compact_string();
       record.level = in.integer<std::int16_t>();
+      in.skip_tagged_fields();
+      return record;
+    }
+    case kProducerIds: {
+      ProducerIdsMetadataRecord record;
+      record.broker_id = in.integer<std::int32_t>();
+      record.broker_epoch = in.integer<std::int64_t>();
+      record.next_producer_id = ProducerId(in.integer<std::int64_t>());
       in.skip_tagged_fields();
       return record;
     }

@@ -58,6 +58,11 @@ struct FeatureLevelMetadataRecord {  // type 12
   std::string name;
   std::int16_t level = 0;
 };
+struct ProducerIdsMetadataRecord {  // type 15: ids below the next one were given to a broker
+  std::int32_t broker_id = 0;
+  std::int64_t broker_epoch = -1;
+  ProducerId next_producer_id;
+};
 struct OtherMetadataRecord {  // understood by nobody here, kept in the log
   std::uint32_t type = 0;
 };
@@ -65,7 +70,7 @@ struct OtherMetadataRecord {  // understood by nobody here, kept in the log
 using MetadataRecord =
     std::variant<RegisterBrokerMetadataRecord, TopicMetadataRecord, PartitionMetadataRecord,
                  ConfigMetadataRecord, PartitionChangeMetadataRecord, RemoveTopicMetadataRecord,
-                 FeatureLevelMetadataRecord, OtherMetadataRecord>;
+                 FeatureLevelMetadataRecord, ProducerIdsMetadataRecord, OtherMetadataRecord>;
 
 // The value of a record in the log. Requires: not an OtherMetadataRecord.
 std::string encode_metadata_record(const MetadataRecord& record);

@@ -53,6 +53,8 @@ LocalPartition::LocalPartition(const Environment& environment, OpenOptions optio
       epochs_dirty_(log.epochs_changed),
       unclean_(!options_.clean || log.epochs_changed || report_.truncated_bytes > 0 ||
                report_.indexes_rebuilt > 0),
+      producers_(std::move(log.producers.state)),
+      has_snapshots_(log.producers.has_snapshots),
       settings_(options_.settings),
       segments_(std::move(log.segments)),
       epochs_(std::move(log.epochs)),
@@ -62,6 +64,9 @@ LocalPartition::LocalPartition(const Environment& environment, OpenOptions optio
       // What is here was synced by the recovery or by the last close; a read-only log is told.
       high_watermark_(options_.read_only ? log.log_start : log.log_end),
       recovery_point_(options_.read_only ? high_watermark_ : log.recovery_point),
+      told_last_stable_(high_watermark_),
+      newest_abort_(log.producers.newest_abort),
+      flushed_producers_(options_.producers),
       tail_(environment.tail_cache_bytes),
       // Names and side files that an earlier life made and perhaps did not flush.
       side_changes_(options_.clean ? 0 : 1),
@@ -71,6 +76,12 @@ LocalPartition::LocalPartition(const Environment& environment, OpenOptions optio
     epochs_dirty_ |= epochs_.assign(leader_epoch_, log_end_);
   }
   const MutexLock lock(mutex_);
+  if (flushed_producers_ && flushed_producers_->offset > log_end_) {
+    flushed_producers_.reset();  // of a log that has lost what it was about
+  }
+  for (const auto& [first, producer] : producers_.open_transactions()) {
+    unstable_.begin(first);
+  }
   for (const std::shared_ptr<Segment>& segment : segments_) {
     if (segment != active_ &&
         (segment->next_offset() >= recovery_point_ || segment->indexes_rebuilt() > 0)) {
@@ -82,19 +93,12 @@ LocalPartition::LocalPartition(const Environment& environment, OpenOptions optio
 
 // --- Appending
 
-Result<Partition::Appended> LocalPartition::append(SharedBytes batch, AppendOrigin origin) {
+Result<Partition::Appended> LocalPartition::append(SharedBytes batch, AppendOptions options) {
   Pending pending;
-  WEIR_TRY(check_open());
-  WEIR_TRY(environment_.durability->admit());
-  WEIR_TRY(check_disk());
+  WEIR_TRY(admit());
   Result<Appended> appended = [&]() -> Result<Appended> {
     const MutexLock lock(append_mutex_);
-    Result<Appended> first = append_locked(batch, origin, pending);
-    const bool may_use_reserve = !first.ok() && first.error().code() == Errc::kNoSpace &&
-                                 options_.internal && environment_.reserve != nullptr;
-    return may_use_reserve && environment_.reserve->give_up()
-               ? append_locked(batch, origin, pending)
-               : std::move(first);
+    return append_or_use_reserve(batch, options, pending);
   }();
   if (!appended.ok()) {
     if (appended.error().code() == Errc::kIo) {
@@ -109,6 +113,22 @@ Result<Partition::Appended> LocalPartition::append(SharedBytes batch, AppendOrig
     environment_.durability->start();
   }
   return appended;
+}
+
+Status LocalPartition::admit() const {
+  WEIR_TRY(check_open());
+  WEIR_TRY(environment_.durability->admit());
+  return check_disk();
+}
+
+Result<Partition::Appended> LocalPartition::append_or_use_reserve(SharedBytes& batch,
+                                                                  const AppendOptions& options,
+                                                                  Pending& pending) {
+  Result<Appended> first = append_locked(batch, options, pending);
+  const bool may_use_reserve = !first.ok() && first.error().code() == Errc::kNoSpace &&
+                               options_.internal && environment_.reserve != nullptr;
+  return may_use_reserve && environment_.reserve->give_up() ? append_locked(batch, options, pending)
+                                                            : std::move(first);
 }
 
 // While the reserve is given up, room that appears is not for users' appends.
@@ -135,7 +155,8 @@ void LocalPartition::count_tail() {
   tail_counted_ = tail_.size_bytes();
 }
 
-Result<Partition::Appended> LocalPartition::append_locked(SharedBytes& batch, AppendOrigin origin,
+Result<Partition::Appended> LocalPartition::append_locked(SharedBytes& batch,
+                                                          const AppendOptions& options,
                                                           Pending& pending) {
   WEIR_TRY(check_open());
   PartitionSettings settings;
@@ -148,7 +169,14 @@ Result<Partition::Appended> LocalPartition::append_locked(SharedBytes& batch, Ap
     epoch = leader_epoch_;
   }
   Appended result;
-  WEIR_TRY_ASSIGN(result.log_append_time, prepare_batch(batch, origin, settings));
+  WEIR_TRY_ASSIGN(result.log_append_time, prepare_batch(batch, options.origin, settings));
+  const bool with_producer = has_producer(batch);
+  if (with_producer) [[unlikely]] {
+    WEIR_TRY_ASSIGN(const std::optional<Appended> answer, check_producer(batch, options));
+    if (answer) {
+      return *answer;
+    }
+  }
   if (Status prepared = prepare_folder(); !prepared.ok()) {
     return prepared.error().code() == Errc::kNoSpace ? std::move(prepared).error()
                                                      : poison(prepared.error());
@@ -166,10 +194,17 @@ Result<Partition::Appended> LocalPartition::append_locked(SharedBytes& batch, Ap
         fmt::format("append to {}", options_.name.to_string()));
     return error.code() == Errc::kNoSpace ? std::move(error) : poison(error);
   }
+  if (with_producer) [[unlikely]] {
+    note_producer(header, batch.view());
+  }
   if (settings.durability == DurabilityMode::kFsync) {
     pending.added = true;
     publish(batch, header, settings, pending);
-    environment_.durability->add(shared_from_this(), std::move(batch), header.next_offset());
+    if (pending.group != nullptr) {
+      pending.group->push_back({shared_from_this(), std::move(batch), header.next_offset()});
+    } else {
+      environment_.durability->add(shared_from_this(), std::move(batch), header.next_offset());
+    }
   } else {
     publish(std::move(batch), header, settings, pending);
   }
@@ -302,6 +337,7 @@ void LocalPartition::publish(SharedBytes batch, const BatchHeader& header,
   count_tail();
   if (memory) {
     high_watermark_ = log_end_;
+    unstable_.advance(high_watermark_);
     publish_watermark();
     pending.moved = true;
   }
@@ -395,6 +431,10 @@ Status LocalPartition::roll(const PartitionSettings& settings) {
       }
     }
   }
+  if (active_ != nullptr) {
+    write_snapshot(base, !writes_ahead());
+    capture_producers(base);
+  }
   auto next = std::make_shared<Segment>(environment_.files, options_.path, base, true,
                                         environment_.resources);
   next->keep_checksums(options_.checksum_folder);
@@ -410,6 +450,7 @@ Status LocalPartition::roll(const PartitionSettings& settings) {
       WEIR_WARN("index not written file={} error=\"{}\"", active_->path(kLogSuffix),
                 indexed.error().message());
     }
+    active_->write_aborted(false).ignore("the next flush writes it");
     active_->seal(base);
     touch(active_);
     environment_.durability->note_unflushed(shared_from_this());

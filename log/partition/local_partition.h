@@ -4,6 +4,7 @@
 #include "log/partition/partition.h"
 #include "log/partition/partition_loader.h"
 #include "log/partition/tail_cache.h"
+#include "log/partition/unstable_transactions.h"
 #include "log/record/append_validation.h"
 
 #include <weir/runtime/thread_annotations.h>
@@ -24,8 +25,14 @@ class LocalPartition final : public Partition {
  public:
   LocalPartition(const Environment& environment, OpenOptions options, LoadedLog log);
 
-  Result<Appended> append(SharedBytes batch, AppendOrigin origin = AppendOrigin::kClient) override;
-  Result<FetchResult> read(Offset from, std::size_t bytes_max, bool to_log_end = false) override;
+  Result<Appended> append(SharedBytes batch, AppendOptions options = {}) override;
+  Result<std::optional<std::uint64_t>> start_verification(ProducerId id, ProducerEpoch epoch,
+                                                          std::int32_t base_sequence) override;
+  bool has_open_transaction(ProducerId id, ProducerEpoch epoch) const override;
+  ProducerState producers() const override;
+  std::optional<ProducersAt> flushed_producers() const override;
+  Result<FetchResult> read(Offset from, std::size_t bytes_max,
+                           FetchIsolation isolation = FetchIsolation::kHighWatermark) override;
   Result<std::optional<Offset>> offset_for_time(Timestamp time) override;
   std::optional<Offset> epoch_end_offset(LeaderEpoch epoch) const override;
   PartitionOffsets offsets() const override;
@@ -37,7 +44,8 @@ class LocalPartition final : public Partition {
   Status set_leader_epoch(LeaderEpoch epoch) override;
   PartitionSettings settings() const override;
   Status set_settings(const PartitionSettings& settings) override;
-  Status refresh(Offset log_start, Offset high_watermark) override;
+  Status refresh(Offset log_start, Offset high_watermark,
+                 std::optional<Offset> last_stable = std::nullopt) override;
   Status advance_log_start(Offset before) override;
   Status remove_old_segments() override;
   Status roll_active() override;
@@ -59,14 +67,20 @@ class LocalPartition final : public Partition {
   void on_durability_lost(const Error& error) override;
 
  private:
+  friend class GroupAppender;  // log/partition/append_group.h
   using Segments = std::vector<std::shared_ptr<Segment>>;
 
   // --- Appending; local_partition.cc. Flushing and closing; local_partition_flush.cc
   struct Pending {
     bool added = false;  // to what makes it durable
     bool moved = false;  // the high watermark
+    // Takes what would be added; null: it is added at once.
+    std::vector<Durability::Entry>* group = nullptr;
   };
-  Result<Appended> append_locked(SharedBytes& batch, AppendOrigin origin, Pending& pending)
+  Status admit() const;
+  Result<Appended> append_or_use_reserve(SharedBytes& batch, const AppendOptions& options,
+                                         Pending& pending) WEIR_REQUIRES(append_mutex_);
+  Result<Appended> append_locked(SharedBytes& batch, const AppendOptions& options, Pending& pending)
       WEIR_REQUIRES(append_mutex_);
   Status check_open() const WEIR_EXCLUDES(mutex_);
   // Validates `batch` and puts it into the form in which it is stored, save offset and epoch.
@@ -95,8 +109,25 @@ class LocalPartition final : public Partition {
   // Brings the side-cars up to `end`, below which everything is durable.
   Status write_checksums(Offset end) WEIR_EXCLUDES(mutex_);
   Status add_index_files(const Segments& segments, Unflushed& result) const;
+  Status add_transaction_indexes(const Segments& segments, Unflushed& result) const;
   // Makes durable whatever was appended so far, in its files (kByDisk: as soon as the caller has
   // synced the disk).
+  // --- Producers; local_partition_producers.cc
+  static bool has_producer(const SharedBytes& batch);
+  // The answer to a batch that is not to be appended; nullopt: it is.
+  Result<std::optional<Appended>> check_producer(const SharedBytes& batch,
+                                                 const AppendOptions& options)
+      WEIR_REQUIRES(append_mutex_);
+  // The batch stands in the active segment and is not published.
+  void note_producer(const BatchHeader& header, ByteView batch) WEIR_REQUIRES(append_mutex_);
+  void write_snapshot(Offset at, bool durable) WEIR_REQUIRES(append_mutex_);
+  // For wal/producers, once everything below `at`, the log's end, is flushed.
+  void capture_producers(Offset at) WEIR_REQUIRES(append_mutex_);
+  Offset last_stable() const WEIR_REQUIRES(mutex_);
+  Status collect_aborted(FetchResult& result) const WEIR_EXCLUDES(mutex_);
+  Status find_last_stable(Offset high_watermark, const Segments& segments, Offset* last_stable)
+      WEIR_REQUIRES(append_mutex_);
+
   Status sync_all(FlushMode mode) WEIR_REQUIRES(append_mutex_);
   Status close_files(FlushMode mode) WEIR_REQUIRES(append_mutex_);
   Status check_disk() const;
@@ -115,8 +146,6 @@ class LocalPartition final : public Partition {
   void forget(const Segments& segments) WEIR_REQUIRES(mutex_);
 
   // --- Reading; local_partition_read.cc
-  Result<FetchResult> read_once(Offset from, std::size_t bytes_max, bool to_log_end,
-                                std::uint64_t& seen);
   Result<std::optional<Offset>> find_time(Timestamp time, std::uint64_t& seen);
   // After a look-up failed: whether its segments were replaced meanwhile, so that it may be tried
   // again.
@@ -130,6 +159,9 @@ class LocalPartition final : public Partition {
   // The segment that holds `offset`, or the first behind it.
   std::optional<Place> place_of(Offset offset) const WEIR_REQUIRES(mutex_);
   std::optional<Place> place_behind(const Segment& segment) const WEIR_EXCLUDES(mutex_);
+  // `seen`: counts removals and replacements of segments up to the look.
+  Result<FetchResult> read_batches_from(Offset from, std::size_t bytes_max,
+                                        FetchIsolation isolation, std::uint64_t& seen);
   Result<FetchResult> read_files(FetchResult result, Place place, Offset limit,
                                  std::size_t bytes_max);
   void remember(const std::shared_ptr<Segment>& segment, Offset next, std::uint64_t position);
@@ -151,6 +183,9 @@ class LocalPartition final : public Partition {
   bool epochs_dirty_ WEIR_GUARDED_BY(append_mutex_);
   // The files are not as a clean close leaves them.
   bool unclean_ WEIR_GUARDED_BY(append_mutex_);
+  ProducerState producers_ WEIR_GUARDED_BY(append_mutex_);
+  bool has_snapshots_ WEIR_GUARDED_BY(append_mutex_);
+  Timestamp producers_expired_ WEIR_GUARDED_BY(append_mutex_) = 0;  // when that was looked for last
 
   mutable Mutex mutex_;
   PartitionSettings settings_ WEIR_GUARDED_BY(mutex_);
@@ -162,6 +197,12 @@ class LocalPartition final : public Partition {
   Offset log_end_ WEIR_GUARDED_BY(mutex_);
   Offset high_watermark_ WEIR_GUARDED_BY(mutex_);
   Offset recovery_point_ WEIR_GUARDED_BY(mutex_);
+  UnstableTransactions unstable_ WEIR_GUARDED_BY(mutex_);
+  // A read-only log is told its last stable offset.
+  Offset told_last_stable_ WEIR_GUARDED_BY(mutex_);
+  Offset newest_abort_ WEIR_GUARDED_BY(mutex_);  // marker of the last aborted transaction
+  std::optional<ProducersAt> captured_producers_ WEIR_GUARDED_BY(mutex_);
+  std::optional<ProducersAt> flushed_producers_ WEIR_GUARDED_BY(mutex_);
   TailCache tail_ WEIR_GUARDED_BY(mutex_);
   std::size_t tail_counted_ WEIR_GUARDED_BY(mutex_) = 0;
   Offset end_when_released_ WEIR_GUARDED_BY(mutex_);

@@ -84,6 +84,7 @@ void LocalPartition::take_place(const Segments& old, const CleanedSegment& clean
                                            environment_.resources);
   segment->keep_checksums(options_.checksum_folder);
   segment->adopt_sealed(cleaned.size_bytes, cleaned.end, settings().index_interval_bytes);
+  segment->set_aborted(cleaned.aborted, cleaned.aborted.size());
   const MutexLock lock(mutex_);
   const auto first = std::find(segments_.begin(), segments_.end(), old.front());
   const auto behind = segments_.erase(first, first + static_cast<std::ptrdiff_t>(old.size()));

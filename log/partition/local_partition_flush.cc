@@ -34,7 +34,7 @@ std::size_t LocalPartition::unflushed_count() const {
   const MutexLock lock(mutex_);
   Offset end;
   return unflushed_segments(settings_.durability == DurabilityMode::kFsync, &end).size() +
-         2 * unsynced_indexes_.size() + (side_changes_ != side_flushed_ ? 2U : 0U);
+         4 * unsynced_indexes_.size() + (side_changes_ != side_flushed_ ? 2U : 0U);
 }
 
 // What a `memory` log still appends to is left to the operating system.
@@ -65,12 +65,22 @@ Result<DurableLog::Unflushed> LocalPartition::prepare(FlushMode mode, bool with_
     indexed = unsynced_indexes_;
     side = side_changes_ != side_flushed_;
   }
+  for (const std::shared_ptr<Segment>& segment : indexed) {
+    WEIR_TRY(segment->write_aborted(false));
+  }
+  for (const std::shared_ptr<Segment>& segment : segments) {
+    WEIR_TRY(segment->write_aborted(false));
+  }
+  if (with_active && writes_ahead()) {
+    capture_producers(result.end);
+  }
   if (mode == FlushMode::kByFile) {
     for (const std::shared_ptr<Segment>& segment : segments) {
       WEIR_TRY_ASSIGN(std::shared_ptr<File> file, segment->file());
       result.files.push_back(std::move(file));
     }
     WEIR_TRY(add_index_files(indexed, result));
+    WEIR_TRY(add_transaction_indexes(segments, result));
   }
   if (side && folder_exists_) {
     WEIR_TRY(write_metadata(mode == FlushMode::kByFile));
@@ -89,9 +99,14 @@ Result<DurableLog::Unflushed> LocalPartition::prepare(FlushMode mode, bool with_
 // finds it out.
 Status LocalPartition::add_index_files(const Segments& segments, Unflushed& result) const {
   for (const std::shared_ptr<Segment>& segment : segments) {
-    for (const std::string_view suffix : {kOffsetIndexSuffix, kTimeIndexSuffix}) {
-      Result<std::shared_ptr<File>> file =
-          environment_.files.open(segment->path(suffix), OpenMode::kReadWrite);
+    std::vector<std::string> paths = {segment->path(kOffsetIndexSuffix),
+                                      segment->path(kTimeIndexSuffix),
+                                      snapshot_path(options_.path, segment->next_offset())};
+    if (segment->has_aborted()) {
+      paths.push_back(segment->path(kTransactionIndexSuffix));
+    }
+    for (const std::string& path : paths) {
+      Result<std::shared_ptr<File>> file = environment_.files.open(path, OpenMode::kReadWrite);
       if (file.ok()) {
         result.files.push_back(*std::move(file));
       } else if (file.error().code() != Errc::kNotFound) {  // it went with its segment
@@ -100,6 +115,22 @@ Status LocalPartition::add_index_files(const Segments& segments, Unflushed& resu
     }
   }
   return Status();
+}
+
+Status LocalPartition::add_transaction_indexes(const Segments& segments, Unflushed& result) const {
+  bool any = false;
+  for (const std::shared_ptr<Segment>& segment : segments) {
+    if (!segment->has_aborted()) {
+      continue;
+    }
+    WEIR_TRY_ASSIGN(
+        std::shared_ptr<File> file,
+        environment_.files.open(segment->path(kTransactionIndexSuffix), OpenMode::kReadWrite));
+    result.files.push_back(std::move(file));
+    any = true;
+  }
+  // Without a write-ahead log nobody else sees to names.
+  return any && !writes_ahead() ? environment_.files.sync_directory(options_.path) : Status();
 }
 
 void LocalPartition::on_flushed(Offset end) {
@@ -118,6 +149,9 @@ void LocalPartition::on_flushed(Offset end) {
 void LocalPartition::mark_flushed(Offset end) {
   if (!durability_lost_) {
     recovery_point_ = std::max(recovery_point_, end);
+    if (captured_producers_ && captured_producers_->offset <= recovery_point_) {
+      flushed_producers_ = std::exchange(captured_producers_, std::nullopt);
+    }
     side_flushed_ = side_prepared_;
     unsynced_indexes_.erase(unsynced_indexes_.begin(),
                             unsynced_indexes_.begin() +
@@ -143,6 +177,7 @@ bool LocalPartition::mark_durable(Offset end) {
     return false;
   }
   high_watermark_ = end;
+  unstable_.advance(end);
   publish_watermark();
   return true;
 }
@@ -159,7 +194,7 @@ void LocalPartition::on_durability_lost(const Error& error) {
 
 void LocalPartition::publish_watermark() {
   if (watermark_ != nullptr) {
-    watermark_->publish(log_start_, high_watermark_);
+    watermark_->publish(log_start_, high_watermark_, last_stable());
   }
 }
 
@@ -275,6 +310,9 @@ Status LocalPartition::close_files(FlushMode mode) {
   if (Status synced = durable ? active_->sync() : Status(); !synced.ok()) {
     on_durability_lost(synced.error());
     return synced;
+  }
+  if (has_snapshots_ || !producers_.empty()) {
+    write_snapshot(offsets().log_end, durable);
   }
   // Without index files the next start makes them from the log.
   if (Status indexed = active_->write_indexes(durable); !indexed.ok()) {

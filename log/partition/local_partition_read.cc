@@ -21,7 +21,7 @@ constexpr int kLooksMax = 8;
 
 PartitionOffsets LocalPartition::offsets() const {
   const MutexLock lock(mutex_);
-  return {log_start_, high_watermark_, high_watermark_, log_end_, leader_epoch_};
+  return {log_start_, high_watermark_, last_stable(), log_end_, leader_epoch_};
 }
 
 std::optional<Offset> LocalPartition::epoch_end_offset(LeaderEpoch epoch) const {
@@ -35,10 +35,16 @@ Error LocalPartition::out_of_range(Offset from) const {
                            options_.name.to_string(), log_start_.value(), log_end_.value()));
 }
 
-Result<FetchResult> LocalPartition::read(Offset from, std::size_t bytes_max, bool to_log_end) {
+Result<FetchResult> LocalPartition::read(Offset from, std::size_t bytes_max,
+                                         FetchIsolation isolation) {
   for (int look = 1;; ++look) {
     std::uint64_t seen = 0;
-    Result<FetchResult> result = read_once(from, bytes_max, to_log_end, seen);
+    Result<FetchResult> result = read_batches_from(from, bytes_max, isolation, seen);
+    if (result.ok() && isolation == FetchIsolation::kCommitted && !result->batches.empty()) {
+      if (Status collected = collect_aborted(*result); !collected.ok()) {
+        result = std::move(collected).error();
+      }
+    }
     if (result.ok() || look == kLooksMax || !segments_changed(result.error(), seen)) {
       return result;
     }
@@ -63,8 +69,9 @@ bool LocalPartition::segments_changed(const Error& error, std::uint64_t seen) {
   return may_be_gone && segment_changes_ != seen;
 }
 
-Result<FetchResult> LocalPartition::read_once(Offset from, std::size_t bytes_max, bool to_log_end,
-                                              std::uint64_t& seen) {
+Result<FetchResult> LocalPartition::read_batches_from(Offset from, std::size_t bytes_max,
+                                                      FetchIsolation isolation,
+                                                      std::uint64_t& seen) {
   FetchResult result;
   Offset limit;
   std::optional<Place> place;
@@ -75,12 +82,14 @@ Result<FetchResult> LocalPartition::read_once(Offset from, std::size_t bytes_max
       return out_of_range(from);
     }
     // Read once: what the answer says and what it holds are of the same moment (KAFKA-9807).
-    limit = to_log_end ? log_end_ : high_watermark_;
     result.next_offset = from;
     result.log_start = log_start_;
     result.high_watermark = high_watermark_;
-    result.last_stable_offset = high_watermark_;
+    result.last_stable_offset = last_stable();
     result.leader_epoch = leader_epoch_;
+    limit = isolation == FetchIsolation::kLogEnd      ? log_end_
+            : isolation == FetchIsolation::kCommitted ? result.last_stable_offset
+                                                      : high_watermark_;
     if (from >= limit) {
       return result;
     }
@@ -242,17 +251,23 @@ Result<std::optional<Offset>> LocalPartition::find_time(Timestamp time, std::uin
 
 // --- Read-only logs
 
-Status LocalPartition::refresh(Offset log_start, Offset high_watermark) {
+Status LocalPartition::refresh(Offset log_start, Offset high_watermark,
+                               std::optional<Offset> last_stable) {
   WEIR_ASSERT(options_.read_only);
   {
     const MutexLock appending(append_mutex_);
     {
       const MutexLock lock(mutex_);
-      if (closed_ || (log_start_ == log_start && high_watermark_ == high_watermark)) {
+      const bool same = log_start_ == log_start && high_watermark_ == high_watermark;
+      if (closed_ || (same && (!last_stable || *last_stable == told_last_stable_))) {
         return Status();
       }
     }
     WEIR_TRY_ASSIGN(Segments segments, list_segments(high_watermark, false));
+    Offset stable = last_stable.value_or(high_watermark);
+    if (!last_stable) {
+      WEIR_TRY(find_last_stable(high_watermark, segments, &stable));
+    }
     LeaderEpochCache epochs;
     const std::string path = join_path(options_.path, LeaderEpochCache::kFileName);
     if (const Result<std::string> text = read_file(environment_.files, path); text.ok()) {
@@ -264,6 +279,8 @@ Status LocalPartition::refresh(Offset log_start, Offset high_watermark) {
     segments_ = std::move(segments);
     log_start_ = log_start;
     high_watermark_ = high_watermark;
+    told_last_stable_ = stable;
+    newest_abort_ = high_watermark;  // unknown: the files are asked
     log_end_ = high_watermark;
     if (!epochs.empty()) {
       epochs_ = std::move(epochs);

@@ -55,8 +55,8 @@ Status LocalPartition::remove_old_segments() {
   // Oldest first and its indexes before the log, so that a crash in between leaves a log without
   // holes.
   for (const std::shared_ptr<Segment>& segment : doomed) {
-    for (const std::string_view suffix :
-         {kOffsetIndexSuffix, kTimeIndexSuffix, kTransactionIndexSuffix, kLogSuffix}) {
+    for (const std::string_view suffix : {kOffsetIndexSuffix, kTimeIndexSuffix,
+                                          kTransactionIndexSuffix, kSnapshotSuffix, kLogSuffix}) {
       Status removed = environment_.files.remove_file(segment->path(suffix));
       if (!removed.ok() && removed.error().code() != Errc::kNotFound) {
         return std::move(removed).error().with_context(

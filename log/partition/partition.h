@@ -2,9 +2,12 @@
 
 #include "log/durability/durability.h"
 #include "log/durability/wal_reader.h"
+#include "log/partition/append_options.h"
 #include "log/partition/cleanup_settings.h"
 #include "log/partition/notifier.h"
+#include "log/partition/producer_state.h"
 #include "log/record/batch_header.h"
+#include "log/segment/aborted_transactions.h"
 #include "log/segment/segment_scan.h"
 
 #include <weir/runtime/backend.h>
@@ -57,11 +60,6 @@ struct PartitionSettings {
   friend bool operator==(const PartitionSettings&, const PartitionSettings&) = default;
 };
 
-// Who appends (org.apache.kafka.storage.internals.log.AppendOrigin): only the log itself writes
-// control batches. What BatchBuilder of this process encoded (kBuilder, kCoordinator) is not read
-// again: no CRC, no walk over its records.
-enum class AppendOrigin { kClient, kBuilder, kCoordinator };
-
 // What a start found in one partition folder, for the line that reports it.
 struct RecoveryReport {
   bool scanned = false;  // false after a clean close
@@ -91,9 +89,17 @@ struct SegmentDamage {
   friend bool operator==(const SegmentDamage&, const SegmentDamage&) = default;
 };
 
+// Up to where a reader sees a log (org.apache.kafka.server.storage.log.FetchIsolation).
+enum class FetchIsolation {
+  kHighWatermark,
+  kLogEnd,     // also what is not durable yet: for internal readers
+  kCommitted,  // up to the last stable offset, with what was aborted
+};
+
 struct FetchResult {
   std::vector<FetchedBatch> batches;
-  Offset next_offset;  // behind the last batch; `from` when there is none
+  AbortedTransactions aborted;  // kCommitted: those that overlap the batches, in marker order
+  Offset next_offset;           // behind the last batch; `from` when there is none
   Offset log_start;
   Offset high_watermark;
   Offset last_stable_offset;
@@ -116,6 +122,7 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
     std::size_t tail_cache_bytes = 4U << 20U;
     std::shared_ptr<SegmentResources> resources = nullptr;  // null: no bounds beyond this partition
     DiskReserve* reserve = nullptr;
+    ProducerState::Limits producers = {};
   };
   struct OpenOptions {
     TopicPartition name;
@@ -136,7 +143,9 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
     std::string checksum_folder;
     // What an earlier scrub found.
     std::vector<SegmentDamage> damage;
-    // Published on every move of log start or high watermark (watermark->publish()); null: nowhere.
+    // What wal/producers says of its producers (docs/formats/producers.md).
+    std::optional<ProducersAt> producers;
+    // Published on every move of log start, high watermark or last stable offset; null: nowhere.
     WatermarkSlot* watermark = nullptr;
   };
 
@@ -154,27 +163,43 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
     Offset next_offset;
     LeaderEpoch leader_epoch;
     Timestamp log_append_time = kNoTimestamp;  // LogAppendTime topics
+    // Nothing was appended: the batch is one of the producer's last five and has its offsets, or
+    // the transaction of the marker has ended already.
+    bool duplicate = false;
   };
   // Appends one whole batch: validates it, gives it the topic's codec if it has another, assigns
   // offsets, stamps epoch (and time), writes it. The buffer is stamped in place, so the caller must
   // be its only owner; it is shared afterwards. Its size is judged as it came and as it is stored.
-  // Errors: kRecordTooLarge, kInvalidRecord, kInvalidTimestamp, kCorrupt: nothing was written.
+  // A batch with a producer id must follow the producer's last one, and a transactional one opens
+  // the transaction here; a marker (kCoordinator, build_end_transaction_marker()) ends it. Errors:
+  // kRecordTooLarge, kInvalidRecord, kInvalidTimestamp, kCorrupt: nothing was written.
+  //         kOutOfOrderSequence, kInvalidProducerEpoch, kInvalidTxnState, kFenced: as
+  //         ProducerState::check() and check_marker().
   //         kNoSpace: nothing was kept, retriable. kIo: the log refuses all further appends.
-  virtual Result<Appended> append(SharedBytes batch,
-                                  AppendOrigin origin = AppendOrigin::kClient) = 0;
+  virtual Result<Appended> append(SharedBytes batch, AppendOptions options = {}) = 0;
+  // As ProducerState's.
+  virtual Result<std::optional<std::uint64_t>> start_verification(ProducerId id,
+                                                                  ProducerEpoch epoch,
+                                                                  std::int32_t base_sequence) = 0;
+  virtual bool has_open_transaction(ProducerId id, ProducerEpoch epoch) const = 0;
+  // A copy, for tools, tests and compaction.
+  virtual ProducerState producers() const = 0;
+  // The producers as of a moment when everything below that offset was flushed; nullopt: none.
+  virtual std::optional<ProducersAt> flushed_producers() const = 0;
 
-  // Whole batches from the one that holds `from`, below the high watermark (`to_log_end`: below the
-  // log end, for internal readers). At least one batch if there is any, then up to `bytes_max`.
-  // Errors: kOffsetOutOfRange (names log start and end), kCorrupt (names file, position, offset),
-  // kIo.
-  virtual Result<FetchResult> read(Offset from, std::size_t bytes_max, bool to_log_end = false) = 0;
+  // Whole batches from the one that holds `from`, as far as the isolation lets one see. At least
+  // one batch if there is any, then up to `bytes_max`. Errors: kOffsetOutOfRange (names log start
+  // and end), kCorrupt (names file, position, offset), kIo.
+  virtual Result<FetchResult> read(Offset from, std::size_t bytes_max,
+                                   FetchIsolation isolation = FetchIsolation::kHighWatermark) = 0;
 
   // First offset at or after `time` by record timestamps; nullopt when there is none.
   virtual Result<std::optional<Offset>> offset_for_time(Timestamp time) = 0;
   virtual std::optional<Offset> epoch_end_offset(LeaderEpoch epoch) const = 0;
   virtual PartitionOffsets offsets() const = 0;
 
-  // Called by waiters: notified whenever the high watermark moves or the partition fails or closes.
+  // Called by waiters: notified whenever the high watermark moves, and the last stable offset with
+  // it, or the partition fails or closes.
   virtual void add_waiter(std::shared_ptr<Notifier> waiter) = 0;
   virtual void remove_waiter(const std::shared_ptr<Notifier>& waiter) = 0;
 
@@ -192,7 +217,9 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
   // further appends), kClosed, kReadOnly; the old settings stay then.
   virtual Status set_settings(const PartitionSettings& settings) = 0;
   // Read-only partitions: what the holder published; also finds segments that were rolled since.
-  virtual Status refresh(Offset log_start, Offset high_watermark) = 0;
+  // Without a last stable offset it is found from the log.
+  virtual Status refresh(Offset log_start, Offset high_watermark,
+                         std::optional<Offset> last_stable = std::nullopt) = 0;
   // DeleteRecords in two steps, so that the caller makes the new start durable in between: moves
   // the log start up to `before` (a start that is higher already stays), then removes the segments
   // that lie wholly below it. Readers that hold them keep their data. Errors: kOffsetOutOfRange

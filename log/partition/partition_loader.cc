@@ -32,7 +32,8 @@ struct Candidate {
 class Loader {
  public:
   Loader(const Partition::Environment& environment, const Partition::OpenOptions& options)
-      : files_(environment.files),
+      : environment_(environment),
+        files_(environment.files),
         resources_(environment.resources),
         options_(options),
         recovery_point_(options.recovery_point) {
@@ -56,6 +57,9 @@ class Loader {
     if (replays()) {
       WEIR_TRY(replay());
     }
+    if (!options_.read_only) {
+      WEIR_TRY(load_producers());
+    }
     log_.recovery_point = replays() ? std::min(recovery_point_, log_.log_end) : log_.log_end;
     return std::move(log_);
   }
@@ -76,8 +80,8 @@ class Loader {
     }
     log_.folder_exists = true;
     if (!options_.read_only) {
-      WEIR_TRY_ASSIGN(const bool is_changed, finish_swaps(files_, options_.path, *entries,
-                                                          options_.checksum_folder));
+      WEIR_TRY_ASSIGN(const bool is_changed,
+                      finish_swaps(files_, options_.path, *entries, options_.checksum_folder));
       if (is_changed) {
         WEIR_TRY_ASSIGN(entries, files_.list(options_.path));
       }
@@ -372,6 +376,7 @@ class Loader {
                                             kTransactionIndexSuffix, kSnapshotSuffix}) {
         if (names_.contains(segment_file_name(segment.base_offset(), suffix))) {
           WEIR_TRY(files_.remove_file(segment.path(suffix)));
+          names_.erase(segment_file_name(segment.base_offset(), suffix));
         }
       }
       ++log_.report.segments_removed;
@@ -537,6 +542,7 @@ class Loader {
 
   Status append(const WalBatch& batch) {
     const BatchHeader& header = batch.header;
+    replayed_producers_ |= header.producer_id.value() >= 0;
     const SegmentSettings settings = segment_settings(options_.settings);
     if (!log_.folder_exists) {
       WEIR_TRY(files_.create_directories(options_.path));
@@ -567,6 +573,29 @@ class Loader {
     }
     log_.log_end = std::max(log_.log_end, header.next_offset());
     log_.report.replayed_bytes += batch.bytes.bytes.size();
+    return Status();
+  }
+
+  // --- Producers
+
+  Status load_producers() {
+    ProducerLoad load{files_,        options_.path,  options_.name, names_,
+                      log_.segments, log_.log_start, log_.log_end};
+    load.clean = options_.clean;
+    load.trusted = options_.clean ? kOffsetMax : options_.recovery_point;
+    load.known = options_.producers;
+    load.limits = environment_.producers;
+    load.now = environment_.clock.now();
+    if (!replayed_producers_) {
+      for (const Candidate& candidate : candidates_) {
+        if (candidate.scan && !candidate.result.has_producers) {
+          load.plain.insert(candidate.base);
+        }
+      }
+    }
+    if (log_.folder_exists || load.known) {
+      WEIR_TRY_ASSIGN(log_.producers, log::load_producers(load));
+    }
     return Status();
   }
 
@@ -646,10 +675,12 @@ class Loader {
     return Status();
   }
 
+  const Partition::Environment& environment_;
   FileSystem& files_;
   const std::shared_ptr<SegmentResources> resources_;
   const Partition::OpenOptions& options_;
   Offset recovery_point_;
+  bool replayed_producers_ = false;
   std::vector<Candidate> candidates_;
   std::set<std::string> names_;
   LoadedLog log_;

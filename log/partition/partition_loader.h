@@ -2,6 +2,7 @@
 
 #include "log/partition/leader_epoch_cache.h"
 #include "log/partition/partition.h"
+#include "log/partition/producer_loader.h"
 #include "log/segment/segment.h"
 
 #include <memory>
@@ -20,6 +21,7 @@ struct LoadedLog {
   Offset log_end;
   Offset recovery_point;  // what the files hold durably
   RecoveryReport report;
+  LoadedProducers producers;  // of a read-only log none
 };
 
 // segment.bytes is held below 2 GiB: an index entry has 31 bits for a position.
@@ -34,7 +36,8 @@ SegmentSettings segment_settings(const PartitionSettings& settings);
 //     kept;
 //   - what is left is synced, file and folder, before this returns;
 //   - with a write-ahead log its batches above the recovery point are compared with what is left
-//     and replace it from the first difference on; only what it does not have is synced.
+//     and replace it from the first difference on; only what it does not have is synced;
+//   - its producers are found as load_producers() says.
 // Files that are no part of a log are left alone. Read-only: nothing is written or cut.
 // Errors: kIo, kNoSpace, kUnsupported (magic 0 and 1), kCorrupt (another topic's folder).
 Result<LoadedLog> load_partition(const Partition::Environment& environment,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "log/segment/aborted_transactions.h"
+
 #include <weir/runtime/file_system.h>
 #include <weir/runtime/types.h>
 
@@ -22,6 +24,7 @@ struct CleanedSegment {
   Offset base;  // of the first of them
   Offset end;   // base of the segment behind them; its last batch ends here
   std::uint64_t size_bytes = 0;
+  AbortedTransactions aborted;  // what its .txnindex says
 };
 
 // "<folder>/<base>.index.cleaned" for ".index".

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace weir::log {
@@ -89,9 +90,11 @@ std::optional<Watermarks::Published> Watermarks::find(const Uuid& topic_id,
       return std::nullopt;
     }
     if (state == kUsed && names(slot, topic_id, partition)) {
-      return Published{Offset(slot.log_start.load(std::memory_order_acquire)),
-                       Offset(slot.high_watermark.load(std::memory_order_acquire)),
-                       Offset(slot.last_stable.load(std::memory_order_acquire))};
+      const Offset start(slot.log_start.load(std::memory_order_acquire));
+      const Offset high(slot.high_watermark.load(std::memory_order_acquire));
+      // It may have moved beyond since.
+      const Offset stable(slot.last_stable.load(std::memory_order_acquire));
+      return Published{start, high, std::min(stable, high)};
     }
   }
   return std::nullopt;

@@ -26,9 +26,9 @@ struct alignas(64) WatermarkSlot {
   std::atomic<std::int64_t> high_watermark;
   std::atomic<std::int64_t> last_stable;
 
-  void publish(Offset start, Offset high) noexcept {
+  void publish(Offset start, Offset high, Offset stable) noexcept {
     log_start.store(start.value(), std::memory_order_release);
-    last_stable.store(high.value(), std::memory_order_release);
+    last_stable.store(stable.value(), std::memory_order_release);
     high_watermark.store(high.value(), std::memory_order_release);
   }
 };

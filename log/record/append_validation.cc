@@ -50,7 +50,8 @@ Status validate_header(const BatchHeader& header, const AppendRules& rules) {
   if (has_producer && header.producer_epoch.value() < 0) {
     return refuse(Errc::kInvalidRecord, "producer {} without an epoch", header.producer_id.value());
   }
-  if (has_producer && header.base_sequence < 0 && !header.is_control()) {
+  // A coordinator's batches need none: nobody sends them twice.
+  if (has_producer && header.base_sequence < 0 && !rules.allow_control) {
     return refuse(Errc::kInvalidRecord, "producer {} without a sequence",
                   header.producer_id.value());
   }

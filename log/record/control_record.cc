@@ -1,8 +1,13 @@
 #include "log/record/control_record.h"
 
+#include "log/record/batch_builder.h"
+#include "log/record/batch_decoder.h"
+
 #include <weir/runtime/endian.h>
 
 #include <fmt/format.h>
+
+#include <array>
 
 namespace weir::log {
 
@@ -63,6 +68,34 @@ Result<ControlRecord> parse_control_record(const RecordView& record) {
   }
   control.coordinator_epoch = load_be<std::int32_t>(value.data() + 2);
   return control;
+}
+
+SharedBytes build_end_transaction_marker(ControlType type, ProducerId producer, ProducerEpoch epoch,
+                                         std::int32_t coordinator_epoch, Timestamp now) {
+  WEIR_ASSERT(type == ControlType::kAbort || type == ControlType::kCommit);
+  std::array<char, kKeyBytes> key{};
+  store_be(key.data() + 2, static_cast<std::int16_t>(type));
+  std::array<char, kMarkerBytes> value{};
+  store_be(value.data() + 2, coordinator_epoch);
+  const BatchBuilder::Producer from{producer, epoch, -1, true};
+  return build_control_batch({key.data(), key.size()}, {value.data(), value.size()}, now, from);
+}
+
+Result<std::optional<ControlRecord>> read_end_transaction_marker(const BatchHeader& header,
+                                                                 ByteView batch) {
+  if (!header.is_control() || header.records_count == 0) {
+    return std::optional<ControlRecord>();
+  }
+  RecordViews records;
+  SharedBytes decompressed;
+  WEIR_TRY(decode_records(header, batch, DecodeLimits{}, records, decompressed));
+  for (const RecordView& record : records) {
+    WEIR_TRY_ASSIGN(const ControlRecord control, parse_control_record(record));
+    if (control.type == ControlType::kAbort || control.type == ControlType::kCommit) {
+      return std::optional(control);
+    }
+  }
+  return std::optional<ControlRecord>();
 }
 
 }  // namespace weir::log

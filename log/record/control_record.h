@@ -1,8 +1,13 @@
 #pragma once
 
+#include "log/record/batch_header.h"
+
+#include <weir/runtime/bytes.h>
 #include <weir/runtime/record.h>
+#include <weir/runtime/types.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace weir::log {
 
@@ -27,5 +32,15 @@ struct ControlRecord {
 // Errors: kCorrupt when the key or a marker's value is too short. Unknown types are returned as
 // they are.
 Result<ControlRecord> parse_control_record(const RecordView& record);
+
+// The control batch that ends a transaction (org.apache.kafka.common.record.EndTransactionMarker).
+// Under transaction version 2 `epoch` is one above that of the transaction.
+// Requires: `type` is kAbort or kCommit.
+SharedBytes build_end_transaction_marker(ControlType type, ProducerId producer, ProducerEpoch epoch,
+                                         std::int32_t coordinator_epoch, Timestamp now);
+// Reads the marker in a whole control batch; nullopt for control batches that are none.
+// Errors: kCorrupt.
+Result<std::optional<ControlRecord>> read_end_transaction_marker(const BatchHeader& header,
+                                                                 ByteView batch);
 
 }  // namespace weir::log

@@ -53,9 +53,11 @@ Status Segment::create(const SegmentSettings& settings, Timestamp now) {
   // Truncates: a file of this name that is not part of the log is what a failed attempt left.
   WEIR_TRY_ASSIGN(std::shared_ptr<File> file,
                   files_.open(path(kLogSuffix), OpenMode::kCreateTruncate));
+  files_.remove_file(path(kTransactionIndexSuffix)).ignore("hardly ever there");
   created_ = now;
   {
     const MutexLock lock(mutex_);
+    aborted_.emplace();
     file_ = std::move(file);
     indexes_ = std::make_unique<SegmentIndexes>(base_);
     next_offset_ = base_;
@@ -246,6 +248,9 @@ void Segment::release() {
     }
     file_.reset();
     indexes_.reset();
+    if (aborted_written_ == aborted_count_ && !retired_) {
+      aborted_.reset();
+    }
   }
   if (resources_ != nullptr) {
     resources_->closed(*this);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "log/record/batch_header.h"
+#include "log/segment/aborted_transactions.h"
 #include "log/segment/checksum_file.h"
 #include "log/segment/segment_indexes.h"
 #include "log/segment/segment_resources.h"
@@ -36,7 +37,8 @@ struct SegmentSettings {
 //            time. No lock is held during I/O.
 // Ownership: borrows `files`. An open file outlives the removal of its name.
 // Bounds:    at most one descriptor; indexes 8 + 16 bytes an entry until release(); checksums of up
-//            to 65,536 batches (2 MiB) between two flushes, of more none.
+//            to 65,536 batches (2 MiB) between two flushes, of more none; 40 bytes an aborted
+//            transaction until release().
 class Segment {
  public:
   Segment(FileSystem& files, std::string folder, Offset base, bool writable,
@@ -63,6 +65,10 @@ class Segment {
   // After an unclean end: what the side-car says of offsets from `end` on need not be true.
   void distrust_checksums(Offset end);
 
+  // What .txnindex is to say, and how many of these entries stand in the file already. The file is
+  // brought in line by write_aborted().
+  void set_aborted(AbortedTransactions entries, std::size_t written);
+
   // --- The appender's side.
   // Makes the empty file. Its name is durable only after sync_directory().
   Status create(const SegmentSettings& settings, Timestamp now);
@@ -72,6 +78,11 @@ class Segment {
   // Writes a whole batch behind the last and publishes it to readers of this segment.
   // Errors: kNoSpace: the file is as before; kIo: unknown bytes stand behind the last batch.
   Status append(ByteView batch, const BatchHeader& header, const SegmentSettings& settings);
+  // A transaction was aborted by a marker of this segment. In the file when this returns, or, when
+  // it cannot be written, with the next write_aborted(). Before the marker is published.
+  void add_aborted(const AbortedTransaction& aborted);
+  // Completes .txnindex. `durable` syncs it too. Errors: kNoSpace, kIo.
+  Status write_aborted(bool durable);
   // Cuts what was reserved and not used.
   Status trim();
   Status sync();
@@ -112,6 +123,11 @@ class Segment {
   // The entry that Kafka's OffsetIndex.lookup gives; for tests and tools.
   Result<std::optional<OffsetIndex::Entry>> index_entry(Offset target);
   Result<SegmentIndexes> indexes_copy();
+  // The transactions that markers of this segment aborted.
+  bool has_aborted() const;
+  // As the function of that name. Errors: kNotFound (the segment was removed since), kCorrupt, kIo.
+  Result<bool> collect_aborted(Offset from, Offset to, AbortedTransactions& out);
+  Result<AbortedTransactions> aborted_transactions();
   // Drops the descriptor and loaded indexes of a sealed segment until they are needed again.
   void release();
   // Drops the descriptor until it is needed again.
@@ -196,6 +212,10 @@ class Segment {
   std::int64_t index_interval_bytes_ WEIR_GUARDED_BY(mutex_) = 4096;
   std::uint32_t indexes_rebuilt_ WEIR_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<const std::vector<Damage>> damage_ WEIR_GUARDED_BY(mutex_);
+  std::optional<AbortedTransactions> aborted_
+      WEIR_GUARDED_BY(mutex_);  // nullopt: in the file alone
+  std::size_t aborted_count_ WEIR_GUARDED_BY(mutex_) = 0;
+  std::size_t aborted_written_ WEIR_GUARDED_BY(mutex_) = 0;  // entries at the start of the file
   bool damage_learned_ WEIR_GUARDED_BY(mutex_) = false;
   // Batches that were appended since the last flush, neighbours, the first at checksums_from_.
   std::vector<BatchChecksum> checksums_ WEIR_GUARDED_BY(mutex_);

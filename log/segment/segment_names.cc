@@ -19,7 +19,11 @@ std::string segment_file_name(Offset base, std::string_view suffix) {
 }
 
 std::optional<Offset> parse_log_file_name(std::string_view name) {
-  if (name.size() != kDigits + kLogSuffix.size() || name.substr(kDigits) != kLogSuffix) {
+  return parse_segment_file_name(name, kLogSuffix);
+}
+
+std::optional<Offset> parse_segment_file_name(std::string_view name, std::string_view suffix) {
+  if (name.size() != kDigits + suffix.size() || name.substr(kDigits) != suffix) {
     return std::nullopt;
   }
   std::int64_t base = 0;

@@ -29,5 +29,7 @@ std::string segment_file_name(Offset base, std::string_view suffix);
 // The base offset in the name of a ".log" file; nullopt for every other name (".log.deleted",
 // ".log.swap", a folder of another program).
 std::optional<Offset> parse_log_file_name(std::string_view name);
+// The same for any suffix.
+std::optional<Offset> parse_segment_file_name(std::string_view name, std::string_view suffix);
 
 }  // namespace weir::log

@@ -70,6 +70,7 @@ class Walk {
     result_.has_hole |= header.base_offset > result_.next_offset;
     indexes_.add(header, scanner_.position(), range_.index_interval_bytes);
     note_epoch(result_.epochs, header);
+    result_.has_producers |= header.producer_id.value() >= 0;
     result_.last_epoch = header.leader_epoch;
     if (header.last_offset() >= range_.collect_from) {
       result_.batches.push_back({header.base_offset, header.leader_epoch, header.crc});

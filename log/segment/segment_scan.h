@@ -64,8 +64,9 @@ struct ScanResult {
   std::vector<EpochStart> epochs;     // rising; as the batches say
   std::vector<ScannedBatch> batches;  // see ScanRange::collect_from
   std::vector<Damage> damage;
-  bool has_hole = false;    // offsets that no batch and no damage has
-  std::string stop_reason;  // why the walk ended before `end`; empty when it did not
+  bool has_producers = false;  // a batch with a producer id
+  bool has_hole = false;       // offsets that no batch and no damage has
+  std::string stop_reason;     // why the walk ended before `end`; empty when it did not
 };
 
 // Walks the batches of a segment, adds them to `indexes`.

@@ -54,6 +54,12 @@ std::string_view errc_name(Errc code) noexcept {
       return "REQUEST_TIMED_OUT";
     case Errc::kFenced:
       return "PRODUCER_FENCED";
+    case Errc::kOutOfOrderSequence:
+      return "OUT_OF_ORDER_SEQUENCE_NUMBER";
+    case Errc::kInvalidProducerEpoch:
+      return "INVALID_PRODUCER_EPOCH";
+    case Errc::kInvalidTxnState:
+      return "INVALID_TXN_STATE";
     case Errc::kClosed:
       return "CLOSED";
     case Errc::kHandlerThrew:

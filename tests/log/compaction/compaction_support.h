@@ -185,7 +185,7 @@ inline PassResult run_pass(FileSystem& files, const std::shared_ptr<Partition>& 
                            const CleanableRange& range, Timestamp now,
                            std::size_t map_bytes = 1U << 16U, std::uint64_t bytes = 4096) {
   PassResult result;
-  Result<LogSurvey> survey = survey_log(files, *partition);
+  Result<LogSurvey> survey = survey_log(*partition, now);
   if (!survey.ok()) {
     result.status = survey.status();
     return result;

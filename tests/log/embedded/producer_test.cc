@@ -1,3 +1,4 @@
+#include "log/record/batch_header.h"
 #include "tests/support/log_fixture.h"
 
 #include <weir/log/producer.h>
@@ -684,6 +685,79 @@ TEST(Producer, ReadsItsSettingsByKafkasNames) {
   ASSERT_FALSE(wrong.ok());
   EXPECT_NE(wrong.error().message().find("acks"), std::string::npos);
   EXPECT_NE(wrong.error().message().find("linger.ms"), std::string::npos);
+}
+
+// Headers of the batches of partition 0, as the file has them.
+std::vector<BatchHeader> headers_of(LogFixture& f, const std::string& topic) {
+  const std::string bytes =
+      read_file(*f.files, "data/log/" + topic + "-0/00000000000000000000.log").value();
+  std::vector<BatchHeader> headers;
+  for (std::size_t at = 0; at + kBatchHeaderBytes <= bytes.size();) {
+    const auto header = read_batch_header(ByteView(bytes).substr(at));
+    if (!header.ok()) {
+      break;  // reserved and not used
+    }
+    headers.push_back(*header);
+    at += header->size_bytes();
+  }
+  return headers;
+}
+
+TEST(Producer, NumbersItsBatchesUnlessToldOtherwise) {
+  LogFixture f;
+  f.open();
+  f.create("lines");
+  const auto first = open(f, {});
+  const auto second = open(f, {});
+  ProducerOptions plain;
+  plain.enable_idempotence = false;
+  ProducerOptions soon;
+  soon.acks = Acks::kOne;
+  const auto third = open(f, plain);
+  const auto fourth = open(f, soon);
+  for (Producer* const producer :
+       {first.get(), second.get(), first.get(), third.get(), fourth.get()}) {
+    for (const char* value : {"a", "b"}) {
+      ASSERT_TRUE(producer->send(record("lines", value)).ok());
+    }
+    ASSERT_TRUE(producer->flush().ok());
+  }
+  std::vector<std::vector<std::int64_t>> seen;
+  for (const BatchHeader& header : headers_of(f, "lines")) {
+    seen.push_back(
+        {header.producer_id.value(), header.producer_epoch.value(), header.base_sequence});
+  }
+  EXPECT_EQ(seen, (std::vector<std::vector<std::int64_t>>{
+                      {0, 0, 0}, {1, 0, 0}, {0, 0, 2}, {-1, -1, -1}, {-1, -1, -1}}));
+}
+
+TEST(Producer, GoesOnWithItsSequenceBehindABatchThatWasRefused) {
+  LogFixture f;
+  f.open();
+  f.create("lines", 1, {{"max.message.bytes", "1000"}});
+  const auto producer = open(f, {});
+  ASSERT_TRUE(producer->send_sync(record("lines", "a")).ok());
+  ProducerRecord odd = record("lines", "b");
+  odd.timestamp = f.clock.now() + 40LL * 24 * 3600 * 1000;  // message.timestamp.after.max.ms
+  EXPECT_EQ(producer->send_sync(odd).error().code(), Errc::kInvalidTimestamp);
+  ASSERT_TRUE(producer->send_sync(record("lines", "c")).ok());
+  const auto headers = headers_of(f, "lines");
+  ASSERT_EQ(headers.size(), 2U);
+  EXPECT_EQ(headers[1].base_sequence, 1);
+}
+
+TEST(Producer, TurnsIdempotenceOffWhereItCannotBeKept) {
+  EXPECT_TRUE(ProducerOptions::parse({})->enable_idempotence);
+  EXPECT_FALSE(ProducerOptions::parse({{"acks", "1"}})->enable_idempotence);
+  EXPECT_FALSE(
+      ProducerOptions::parse({{"max.in.flight.requests.per.connection", "6"}})->enable_idempotence);
+  EXPECT_FALSE(ProducerOptions::parse({{"enable.idempotence", "false"}})->enable_idempotence);
+  for (const auto& [key, value] : std::map<std::string, std::string>{
+           {"acks", "0"}, {"max.in.flight.requests.per.connection", "6"}}) {
+    const auto refused = ProducerOptions::parse({{"enable.idempotence", "true"}, {key, value}});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_NE(refused.error().message().find(key), std::string::npos);
+  }
 }
 
 }  // namespace

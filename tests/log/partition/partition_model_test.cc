@@ -120,7 +120,9 @@ class Model {
     const PartitionOffsets at = log().offsets();
     const Offset limit = to_log_end ? at.log_end : at.high_watermark;
     const Offset from(rng_.between(0, at.log_end.value()));
-    const Result<FetchResult> result = log().read(from, rng_.below(4000), to_log_end);
+    const Result<FetchResult> result =
+        log().read(from, rng_.below(4000),
+                   to_log_end ? FetchIsolation::kLogEnd : FetchIsolation::kHighWatermark);
     ASSERT_TRUE(result.ok()) << result.error().to_string();
     if (from >= limit) {
       EXPECT_TRUE(result->batches.empty());

@@ -31,7 +31,7 @@ class PartitionSettingsTest : public ::testing::Test {
   }
   // The only batch between `from` and the log end, as it is stored.
   static BatchHeader stored(Partition& partition, Offset from) {
-    const Result<FetchResult> read = partition.read(from, 1U << 20U, true);
+    const Result<FetchResult> read = partition.read(from, 1U << 20U, FetchIsolation::kLogEnd);
     EXPECT_TRUE(read.ok() && read->batches.size() == 1);
     EXPECT_TRUE(verify_batch(read->batches[0].bytes.bytes).ok());
     return read->batches[0].header;
@@ -59,7 +59,7 @@ TEST_F(PartitionSettingsTest, StoresBatchesInTheTopicsCodec) {
         EXPECT_EQ(header.max_timestamp, kStart + 19);
         RecordViews records;
         SharedBytes plain;
-        const FetchResult read = partition.read(end, 1, true).value();
+        const FetchResult read = partition.read(end, 1, FetchIsolation::kLogEnd).value();
         ASSERT_TRUE(decode_records(header, read.batches[0].bytes.bytes, {}, records, plain).ok());
         ASSERT_EQ(records.size(), 20U);
         EXPECT_EQ(records[19].offset, end.plus(19));

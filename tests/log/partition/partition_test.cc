@@ -61,7 +61,7 @@ TEST_F(PartitionTest, ShowsAnFsyncRecordOnlyOnceItIsDurable) {
   EXPECT_EQ(partition.offsets().log_end, Offset(2));
   EXPECT_EQ(partition.offsets().high_watermark, Offset(0));
   EXPECT_TRUE(partition.read(Offset(0), 1000)->batches.empty());
-  EXPECT_EQ(partition.read(Offset(0), 1000, true)->batches.size(), 1U);
+  EXPECT_EQ(partition.read(Offset(0), 1000, FetchIsolation::kLogEnd)->batches.size(), 1U);
   EXPECT_EQ(partition.recovery_point(), Offset(0));
 
   disk_.run_submitted();

@@ -23,7 +23,7 @@ TEST(Watermarks, ShowReadersWhatTheHolderPublished) {
   ASSERT_NE(slot, nullptr);
   EXPECT_FALSE(reader->find(id(1), PartitionId(3)).has_value());
 
-  slot->publish(Offset(5), Offset(9));
+  slot->publish(Offset(5), Offset(9), Offset(7));
   Watermarks::activate(slot);
 
   const auto found = reader->find(id(1), PartitionId(3));
@@ -40,7 +40,7 @@ TEST(Watermarks, GiveAReleasedSlotToTheNext) {
   WatermarkSlot* first = holder->claim(id(1), PartitionId(0));
   Watermarks::activate(first);
   WatermarkSlot* second = holder->claim(id(2), PartitionId(0));
-  second->publish(Offset(0), Offset(2));
+  second->publish(Offset(0), Offset(2), Offset(2));
   Watermarks::activate(second);
 
   holder->release(first);

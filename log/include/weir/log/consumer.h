@@ -119,8 +119,7 @@ class ConsumerRecords {
 //            partition max.partition.fetch.bytes more.
 class Consumer {
  public:
-  // `backend` outlives the consumer. Errors: kInvalidConfig; kUnsupported: isolation.level
-  // read_committed.
+  // `backend` outlives the consumer. Errors: kInvalidConfig.
   static Result<std::unique_ptr<Consumer>> open(Backend& backend, ConsumerOptions options = {});
   // As after a crash: nothing is committed. close() first.
   ~Consumer();

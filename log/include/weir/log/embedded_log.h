@@ -41,6 +41,9 @@ struct EmbeddedLogOptions {
   // Taken from the disk at the start and given up when it is full, so that committed offsets,
   // deletions and checkpoints still find room; 0: none.
   std::uint64_t disk_reserve_bytes = 4U << 20U;
+  // producer.id.expiration.ms: a partition forgets a producer whose last batch, by its timestamps,
+  // is older and that has no open transaction.
+  std::int64_t producer_id_expiration_ms = 86'400'000;
   // Everything durable is read again in the background, and compared with its checksums, at this
   // rate: weir.scrub.bytes.per.second; 0: never. It is a part of `background`.
   std::int64_t scrub_bytes_per_second = 2 << 20;

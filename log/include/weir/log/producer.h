@@ -39,6 +39,9 @@ struct ProducerOptions {
   std::int64_t max_request_size = 1'048'576;  // max.request.size: largest record, as a batch alone
   // delivery.timeout.ms: from a batch's first record to its acknowledgement; at least linger.ms.
   std::int64_t delivery_timeout_ms = 120'000;
+  // enable.idempotence: the batches carry a producer id and sequences, so that the log takes none
+  // twice and none out of order; as a Kafka client would send them. Only with acks=all.
+  bool enable_idempotence = true;
   Partitioner partitioner = Partitioner::kDefault;  // partitioner.class: default, round_robin
   bool partitioner_ignore_keys = false;             // partitioner.ignore.keys, for kDefault
   PartitionFunction partition_function;             // set: used instead of `partitioner`
@@ -83,7 +86,8 @@ class Producer {
   using Callback = std::function<void(const Result<RecordMetadata>&)>;
   using Future = std::future<Result<RecordMetadata>>;
 
-  // `log` outlives the producer. Errors: kReadOnly.
+  // `log` outlives the producer. Errors: kReadOnly; with idempotence kIo, kNoSpace, kTimedOut when
+  // no producer id could be had.
   static Result<std::unique_ptr<Producer>> open(EmbeddedLog& log, ProducerOptions options = {});
   // close() without a deadline.
   ~Producer();

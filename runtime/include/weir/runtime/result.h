@@ -19,28 +19,31 @@ namespace weir {
 // A code exists only if some caller treats it differently. Where Kafka has a name for the
 // condition, errc_name() gives Kafka's (org.apache.kafka.common.protocol.Errors).
 enum class Errc {
-  kInvalidArgument,   // INVALID_REQUEST: the caller's mistake; repeating it does not help.
-  kInvalidConfig,     // INVALID_CONFIG: unknown key, bad value, contradiction.
-  kInvalidTopic,      // INVALID_TOPIC_EXCEPTION: the name is not legal.
-  kUnknownTopic,      // UNKNOWN_TOPIC_OR_PARTITION.
-  kTopicExists,       // TOPIC_ALREADY_EXISTS.
-  kOffsetOutOfRange,  // OFFSET_OUT_OF_RANGE: outside [log start, log end].
-  kRecordTooLarge,    // MESSAGE_TOO_LARGE: over max.message.bytes.
-  kInvalidTimestamp,  // INVALID_TIMESTAMP.
-  kInvalidRecord,     // INVALID_RECORD: a well-framed batch that would hurt readers.
-  kCorrupt,           // CORRUPT_MESSAGE: bytes on disk or in a batch are damaged.
-  kUnsupported,       // UNSUPPORTED_VERSION: a format or feature that we do not read.
-  kNotFound,          // A file, store or key that must exist does not.
-  kExists,            // A file that must not exist does.
-  kLocked,            // Another process holds the data directory, another member the group.
-  kReadOnly,          // A write through a handle opened for reading.
-  kNoSpace,           // KAFKA_STORAGE_ERROR: the disk is full; retriable.
-  kIo,                // KAFKA_STORAGE_ERROR: the state of the bytes is unknown.
-  kTimedOut,          // REQUEST_TIMED_OUT: the outcome is unknown or the deadline passed.
-  kFenced,            // PRODUCER_FENCED, ILLEGAL_GENERATION: another owner took over.
-  kClosed,            // The object was closed or is stopping.
-  kHandlerThrew,      // A user's function threw.
-  kInternal,          // UNKNOWN_SERVER_ERROR: nobody reacts to it; the message says what broke.
+  kInvalidArgument,       // INVALID_REQUEST: the caller's mistake; repeating it does not help.
+  kInvalidConfig,         // INVALID_CONFIG: unknown key, bad value, contradiction.
+  kInvalidTopic,          // INVALID_TOPIC_EXCEPTION: the name is not legal.
+  kUnknownTopic,          // UNKNOWN_TOPIC_OR_PARTITION.
+  kTopicExists,           // TOPIC_ALREADY_EXISTS.
+  kOffsetOutOfRange,      // OFFSET_OUT_OF_RANGE: outside [log start, log end].
+  kRecordTooLarge,        // MESSAGE_TOO_LARGE: over max.message.bytes.
+  kInvalidTimestamp,      // INVALID_TIMESTAMP.
+  kInvalidRecord,         // INVALID_RECORD: a well-framed batch that would hurt readers.
+  kCorrupt,               // CORRUPT_MESSAGE: bytes on disk or in a batch are damaged.
+  kUnsupported,           // UNSUPPORTED_VERSION: a format or feature that we do not read.
+  kNotFound,              // A file, store or key that must exist does not.
+  kExists,                // A file that must not exist does.
+  kLocked,                // Another process holds the data directory, another member the group.
+  kReadOnly,              // A write through a handle opened for reading.
+  kNoSpace,               // KAFKA_STORAGE_ERROR: the disk is full; retriable.
+  kIo,                    // KAFKA_STORAGE_ERROR: the state of the bytes is unknown.
+  kTimedOut,              // REQUEST_TIMED_OUT: the outcome is unknown or the deadline passed.
+  kFenced,                // PRODUCER_FENCED, ILLEGAL_GENERATION: another owner took over.
+  kOutOfOrderSequence,    // OUT_OF_ORDER_SEQUENCE_NUMBER: a producer's batch does not follow.
+  kInvalidProducerEpoch,  // INVALID_PRODUCER_EPOCH: a later epoch of the producer has written.
+  kInvalidTxnState,       // INVALID_TXN_STATE: the transaction is not open, or another one is.
+  kClosed,                // The object was closed or is stopping.
+  kHandlerThrew,          // A user's function threw.
+  kInternal,              // UNKNOWN_SERVER_ERROR: nobody reacts to it; the message says what broke.
 };
 
 // The upper-case name, Kafka's where Kafka has one. Never empty.
