@@ -142,6 +142,8 @@ class CompactionCrash : public ::testing::Test {
     EXPECT_EQ(log.offsets().log_end, image().end);
     const SeenLog seen = testing::see(log);
     EXPECT_EQ(testing::table_of(seen.committed), image().table);
+    EXPECT_EQ(testing::see_committed(log), seen.committed);
+    EXPECT_EQ(log.offsets().last_stable, image().end);
     // Nothing is here that was not there, or is another one.
     std::map<std::int64_t, SeenRecord> known;
     for (const SeenRecord& record : image().before.records) {

@@ -216,6 +216,8 @@ class CompactedWorld {
     EXPECT_EQ(log().offsets().log_end, end_);
     const SeenLog seen = testing::see(log());
     EXPECT_EQ(seen.last_stable, last_stable());
+    EXPECT_EQ(log().offsets().last_stable, last_stable());
+    EXPECT_EQ(testing::see_committed(log()), seen.committed);
     std::set<std::string> keys;
     for (const SeenRecord& record : seen.records) {
       const auto known = written_.find(record.offset);

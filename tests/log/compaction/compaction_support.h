@@ -138,6 +138,33 @@ inline SeenLog see(Partition& partition, Offset from = Offset(0), std::size_t by
   return seen;
 }
 
+// What a read_committed consumer gets: the log's own list of what was aborted.
+inline std::vector<SeenRecord> see_committed(Partition& partition, std::size_t bytes_max = 900) {
+  std::vector<SeenRecord> seen;
+  Offset from = partition.offsets().log_start;
+  while (true) {
+    const Result<FetchResult> read = partition.read(from, bytes_max, FetchIsolation::kCommitted);
+    if (!read.ok()) {
+      ADD_FAILURE() << read.error().to_string();
+      return seen;
+    }
+    if (read->batches.empty()) {
+      EXPECT_EQ(from, read->last_stable_offset);
+      return seen;
+    }
+    for (const FetchedBatch& batch : read->batches) {
+      const bool is_aborted =
+          std::any_of(read->aborted.begin(), read->aborted.end(),
+                      [&](const AbortedTransaction& one) { return one.covers(batch.header); });
+      if (!is_aborted && !batch.header.is_control()) {
+        const std::vector<SeenRecord> records = records_of(batch.header, batch.bytes.bytes);
+        seen.insert(seen.end(), records.begin(), records.end());
+      }
+    }
+    from = read->next_offset;
+  }
+}
+
 // A table as its changelog makes it.
 using Table = std::map<std::string, std::string>;
 inline void apply(Table& table, const SeenRecord& record) {

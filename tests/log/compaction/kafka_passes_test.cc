@@ -117,6 +117,7 @@ TEST_P(KafkaPasses, ReadsWhatEveryPassLeft) {
     EXPECT_EQ(offsets_of(seen.records), offsets_in(partition()["readUncommitted"]));
     EXPECT_EQ(offsets_of(seen.committed), offsets_in(partition()["readCommitted"]));
     EXPECT_EQ(testing::table_of(seen.committed), latest_values());
+    EXPECT_EQ(testing::see_committed(log), seen.committed);
     if (partition().contains("records")) {
       EXPECT_EQ(seen.records, records_of(partition()));
       std::vector<Batch> batches;
@@ -188,6 +189,7 @@ TEST_P(KafkaPasses, KeepsTheLatestValuesThroughPassesOfOurs) {
       const SeenLog seen = testing::see(*log);
       EXPECT_EQ(seen.last_stable, before.last_stable);
       EXPECT_EQ(testing::table_of(seen.committed), latest);
+      EXPECT_EQ(testing::see_committed(*log), seen.committed);
       const auto count_below = [&](const std::vector<SeenRecord>& records) {
         return std::count_if(records.begin(), records.end(), [&](const SeenRecord& record) {
           return record.offset < done.clean_end.value();
