@@ -13,7 +13,7 @@ using testing::marker_of;
 using testing::records_of;
 using testing::SeenRecord;
 using testing::stored;
-using testing::StoredBatch;
+using testing::MadeBatch;
 
 constexpr ProducerId kProducer{7};
 constexpr ProducerEpoch kEpoch{2};
@@ -27,7 +27,7 @@ class BatchCleanerTest : public ::testing::Test {
     return *cleaner_;
   }
   // What is left of it; the bytes as they were when nothing changed.
-  std::optional<StoredBatch> clean(const StoredBatch& batch, bool keeps_end = false) {
+  std::optional<MadeBatch> clean(const MadeBatch& batch, bool keeps_end = false) {
     Result<BatchCleaner::Outcome> outcome = cleaner_->clean(batch.header, batch.bytes, keeps_end);
     EXPECT_TRUE(outcome.ok()) << outcome.error().to_string();
     if (outcome->is_unchanged) {
@@ -36,7 +36,7 @@ class BatchCleanerTest : public ::testing::Test {
     if (!outcome->bytes) {
       return std::nullopt;
     }
-    StoredBatch left{std::string(outcome->bytes.view()), {}};
+    MadeBatch left{std::string(outcome->bytes.view()), {}};
     const Result<BatchHeader> header = verify_batch(left.bytes);
     EXPECT_TRUE(header.ok()) << header.error().to_string();
     left.header = *header;
@@ -57,14 +57,14 @@ class BatchCleanerTest : public ::testing::Test {
 };
 
 TEST_F(BatchCleanerTest, KeepsTheLastRecordOfAKeyWithItsOffsetAndTheBatchesEnds) {
-  const StoredBatch batch =
+  const MadeBatch batch =
       stored(batch_of({{"a", "1", kStart}, {"b", "1", kStart + 5}, {"a", "2", kStart + 9}},
                       {kProducer, kEpoch, 40, false}),
              100, 3);
   map_.put("b", Offset(101));
   map_.put("a", Offset(200));
   start(Offset(300));
-  const std::optional<StoredBatch> left = clean(batch);
+  const std::optional<MadeBatch> left = clean(batch);
 
   ASSERT_TRUE(left);
   EXPECT_EQ(left->header.base_offset, Offset(100));
@@ -80,7 +80,7 @@ TEST_F(BatchCleanerTest, KeepsTheLastRecordOfAKeyWithItsOffsetAndTheBatchesEnds)
 }
 
 TEST_F(BatchCleanerTest, LeavesABatchAloneOfWhichAllStays) {
-  const StoredBatch batch = stored(batch_of({{"a", "1"}, {"b", "1"}}), 10);
+  const MadeBatch batch = stored(batch_of({{"a", "1"}, {"b", "1"}}), 10);
   map_.put("a", Offset(10));
   start(Offset(300));
   EXPECT_EQ(clean(batch)->bytes, batch.bytes);
@@ -98,7 +98,7 @@ TEST_F(BatchCleanerTest, KeepsTheHeaderOfAProducersLastBatch) {
   map_.put("a", Offset(50));
   start(Offset(300));
   EXPECT_FALSE(clean(stored(batch_of({{"a", "1"}}, {kProducer, kEpoch, 0, false}), 9)));
-  const std::optional<StoredBatch> left =
+  const std::optional<MadeBatch> left =
       clean(stored(batch_of({{"a", "1"}, {"a", "2"}}, {kProducer, kEpoch, 1, false}), 10));
   ASSERT_TRUE(left);
   EXPECT_EQ(left->bytes.size(), kBatchHeaderBytes);
@@ -115,7 +115,7 @@ TEST_F(BatchCleanerTest, KeepsTheHeaderOfAProducersLastBatch) {
 TEST_F(BatchCleanerTest, KeepsTheEndOfTheOffsetsWithoutAProducer) {
   map_.put("a", Offset(50));
   start(Offset(300));
-  const std::optional<StoredBatch> left =
+  const std::optional<MadeBatch> left =
       clean(stored(batch_of({{"a", "1"}, {"a", "2"}}, {kProducer, kEpoch, 1, true}), 10, 4), true);
   ASSERT_TRUE(left);
   EXPECT_EQ(left->header.last_offset(), Offset(11));
@@ -128,12 +128,12 @@ TEST_F(BatchCleanerTest, KeepsTheEndOfTheOffsetsWithoutAProducer) {
 }
 
 TEST_F(BatchCleanerTest, KeepsATombstoneUntilTheHorizonOfItsBatch) {
-  const StoredBatch batch = stored(
+  const MadeBatch batch = stored(
       batch_of({{"a", std::nullopt, kStart}, {"b", "1", kStart + 1}, {"c", "1", kStart + 2}}), 10);
   map_.put("a", Offset(10));
   map_.put("b", Offset(99));
   start(Offset(300), kStart + 1000);
-  const std::optional<StoredBatch> first = clean(batch);
+  const std::optional<MadeBatch> first = clean(batch);
   ASSERT_TRUE(first);
   EXPECT_TRUE(first->header.has_delete_horizon());
   EXPECT_EQ(first->header.base_timestamp, kStart + 1000 + kDay);
@@ -146,7 +146,7 @@ TEST_F(BatchCleanerTest, KeepsATombstoneUntilTheHorizonOfItsBatch) {
   EXPECT_EQ(clean(*first)->bytes, first->bytes);
 
   start(Offset(300), kStart + 1000 + kDay);
-  const std::optional<StoredBatch> last = clean(*first);
+  const std::optional<MadeBatch> last = clean(*first);
   ASSERT_TRUE(last);
   EXPECT_EQ(records_of(last->header, last->bytes),
             (std::vector<SeenRecord>{{12, kStart + 2, "c", "1"}}));
@@ -164,7 +164,7 @@ TEST_F(BatchCleanerTest, RemovesATombstoneThatIsReplacedAtOnce) {
 TEST_F(BatchCleanerTest, LeavesRecordsAloneThatTheMapDoesNotReach) {
   map_.put("a", Offset(11));
   start(Offset(12));
-  const std::optional<StoredBatch> left =
+  const std::optional<MadeBatch> left =
       clean(stored(batch_of({{"a", "1"}, {"a", "2"}, {"a", "3"}, {std::nullopt, "4"}}), 10));
   ASSERT_TRUE(left);
   const std::vector<SeenRecord> seen = records_of(left->header, left->bytes);
@@ -182,7 +182,7 @@ TEST_F(BatchCleanerTest, RemovesRecordsWithoutAKeyAndCountsThem) {
 TEST_F(BatchCleanerTest, KeepsAnEmptyKeyAndAnEmptyValue) {
   map_.put("", Offset(10));
   start(Offset(300));
-  const StoredBatch batch = stored(batch_of({{"", ""}}), 10);
+  const MadeBatch batch = stored(batch_of({{"", ""}}), 10);
   EXPECT_EQ(clean(batch)->bytes, batch.bytes);
 }
 
@@ -199,10 +199,10 @@ TEST_F(BatchCleanerTest, KeepsCodecHeadersAndTimestampTypes) {
     }
     SharedBytes built = builder.seal();
     stamp_append_time(built.data(), built.size(), kStart + 99);
-    const StoredBatch batch = stored(std::move(built), 10);
+    const MadeBatch batch = stored(std::move(built), 10);
     map_.put("b", Offset(99));
     start(Offset(300));
-    const std::optional<StoredBatch> left = clean(batch);
+    const std::optional<MadeBatch> left = clean(batch);
     ASSERT_TRUE(left);
     EXPECT_EQ(left->header.codec_bits(), static_cast<std::uint8_t>(codec));
     EXPECT_EQ(left->header.timestamp_type(), TimestampType::kLogAppendTime);
@@ -222,8 +222,8 @@ TEST_F(BatchCleanerTest, KeepsCodecHeadersAndTimestampTypes) {
 
 TEST_F(BatchCleanerTest, DropsAbortedRecordsNowAndTheMarkerLater) {
   aborted_ = {aborted(10, 20)};
-  const StoredBatch data = stored(batch_of({{"a", "1"}}, {kProducer, kEpoch, 0, true}), 10);
-  const StoredBatch marker = stored(marker_of(ControlType::kAbort, kProducer, kEpoch, kStart), 20);
+  const MadeBatch data = stored(batch_of({{"a", "1"}}, {kProducer, kEpoch, 0, true}), 10);
+  const MadeBatch marker = stored(marker_of(ControlType::kAbort, kProducer, kEpoch, kStart), 20);
   start(Offset(300));
   EXPECT_FALSE(clean(data));
   EXPECT_EQ(clean(marker)->bytes, marker.bytes);
@@ -232,7 +232,7 @@ TEST_F(BatchCleanerTest, DropsAbortedRecordsNowAndTheMarkerLater) {
 
   // The next pass finds nothing of it and sets the horizon.
   start(Offset(300), kStart);
-  const std::optional<StoredBatch> marked = clean(marker);
+  const std::optional<MadeBatch> marked = clean(marker);
   ASSERT_TRUE(marked);
   EXPECT_TRUE(marked->header.has_delete_horizon());
   EXPECT_EQ(marked->header.base_timestamp, kStart + kDay);
@@ -247,8 +247,8 @@ TEST_F(BatchCleanerTest, DropsAbortedRecordsNowAndTheMarkerLater) {
 }
 
 TEST_F(BatchCleanerTest, KeepsACommitMarkerAsLongAsARecordOfItIsLeft) {
-  const StoredBatch data = stored(batch_of({{"a", "1"}}, {kProducer, kEpoch, 0, true}), 10);
-  const StoredBatch marker = stored(marker_of(ControlType::kCommit, kProducer, kEpoch, kStart), 20);
+  const MadeBatch data = stored(batch_of({{"a", "1"}}, {kProducer, kEpoch, 0, true}), 10);
+  const MadeBatch marker = stored(marker_of(ControlType::kCommit, kProducer, kEpoch, kStart), 20);
   map_.put("a", Offset(10));
   for (int pass = 0; pass < 3; ++pass) {
     start(Offset(300), kStart + pass * 2 * kDay);
@@ -266,11 +266,11 @@ TEST_F(BatchCleanerTest, KeepsACommitMarkerAsLongAsARecordOfItIsLeft) {
 
 TEST_F(BatchCleanerTest, EmptiesTheMarkerThatIsAProducersLastBatch) {
   producers_[kProducer] = {kEpoch, kNoOffset};
-  const StoredBatch marker = stored(marker_of(ControlType::kCommit, kProducer, kEpoch, kStart), 20);
+  const MadeBatch marker = stored(marker_of(ControlType::kCommit, kProducer, kEpoch, kStart), 20);
   start(Offset(300));
-  const std::optional<StoredBatch> marked = clean(marker);
+  const std::optional<MadeBatch> marked = clean(marker);
   start(Offset(300), kStart + kDay);
-  const std::optional<StoredBatch> left = clean(*marked);
+  const std::optional<MadeBatch> left = clean(*marked);
   ASSERT_TRUE(left);
   EXPECT_EQ(left->header.records_count, 0);
   EXPECT_TRUE(left->header.is_control());
@@ -287,7 +287,7 @@ TEST_F(BatchCleanerTest, TakesALaterTransactionOfAProducerForItsOwn) {
   };
   EXPECT_FALSE(transactions.is_aborted(data(50)));
   EXPECT_TRUE(transactions.is_aborted(data(100)));
-  const StoredBatch marker = stored(marker_of(ControlType::kAbort, kProducer, kEpoch, kStart), 160);
+  const MadeBatch marker = stored(marker_of(ControlType::kAbort, kProducer, kEpoch, kStart), 160);
   EXPECT_FALSE(transactions.marker_is_done(marker.header, ControlType::kAbort));
   EXPECT_FALSE(transactions.is_aborted(data(170)));
 }
@@ -310,7 +310,7 @@ TEST_F(BatchCleanerTest, FillsTheMapUpToTheFirstRecordThatHasNoRoom) {
   for (int i = 0; i < 100; ++i) {
     records.push_back({"key-" + std::to_string(i), "v"});
   }
-  const StoredBatch batch = stored(batch_of(records), 1000);
+  const MadeBatch batch = stored(batch_of(records), 1000);
   const Result<Offset> end = add_to_map(small, Offset(1002), batch.header, batch.bytes, 1U << 20U);
   ASSERT_TRUE(end.ok());
   EXPECT_EQ(small.find("key-1"), std::nullopt);  // below the dirty range

@@ -46,13 +46,13 @@ inline SharedBytes marker_of(ControlType type, ProducerId id, ProducerEpoch epoc
 }
 
 // Header and bytes at some offset, as if they stood in a log.
-struct StoredBatch {
+struct MadeBatch {
   std::string bytes;
   BatchHeader header;
 };
-inline StoredBatch stored(SharedBytes batch, std::int64_t base, std::int32_t epoch = 0) {
+inline MadeBatch stored(SharedBytes batch, std::int64_t base, std::int32_t epoch = 0) {
   stamp_offset(batch.data(), Offset(base), LeaderEpoch(epoch));
-  StoredBatch result{std::string(batch.view()), {}};
+  MadeBatch result{std::string(batch.view()), {}};
   result.header = verify_batch(result.bytes).value();
   return result;
 }

@@ -230,8 +230,8 @@ TEST_P(KafkaPasses, WritesIndexesThatAnswerAsTheLogDoes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kafka, KafkaPasses, ::testing::ValuesIn(kTopics), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Kafka, KafkaPasses, ::testing::ValuesIn(kTopics), [](const auto& param) {
+  std::string name = param.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });

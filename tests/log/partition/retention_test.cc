@@ -76,7 +76,7 @@ TEST_P(RetentionTable, DecidesWhereTheLogBegins) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kafka, RetentionTable, ::testing::ValuesIn(kCases),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& param) { return std::string(param.param.name); });
 
 TEST(Retention, NeverPassesAYoungSegmentToAnOldOneBehindIt) {
   std::vector<RetainedSegment> segments = log_of_four();
