@@ -28,6 +28,7 @@ const std::array kJobs{
     Job{"replay", "records from files: read, CRC, decode", replay_cases},
     Job{"tail", "records that were just appended", tail_cases},
     Job{"compression", "records written and read with every codec", compression_cases},
+    Job{"compaction", "one pass over a partition", compaction_cases},
     Job{"many-topics", "small topics: made, reopened, recovered", many_topics_cases},
     Job{"many-consumers", "200 groups that read one partition", many_consumers_cases},
     Job{"durable", "records of 1 KiB acknowledged on disk, one by one", durable_cases},

@@ -42,6 +42,7 @@ struct DeleteRecordsOptions {
   std::int64_t before = -1;  // -1: up to the high watermark
 };
 int topic_delete_records(const CommonOptions& common, const DeleteRecordsOptions& options);
+int topic_compact(const CommonOptions& common, const std::string& name);
 
 struct ProduceOptions {
   std::string topic;

@@ -76,7 +76,12 @@ void add_topic_changes(CLI::App& topic, AllOptions& all) {
   records->callback([&all] {
     all.run = [&all] { return topic_delete_records(all.common, all.delete_records); };
   });
-  for (CLI::App* command : {alter, records}) {
+  CLI::App* compact =
+      topic.add_subcommand("compact", "Keep the last record of every key of what is rolled");
+  compact->add_option("name,--topic", all.topic, "Topic with cleanup.policy=compact")->required();
+  compact->footer("Example:\n  weir topic compact profiles");
+  compact->callback([&all] { all.run = [&all] { return topic_compact(all.common, all.topic); }; });
+  for (CLI::App* command : {alter, records, compact}) {
     command->fallthrough();
   }
 }

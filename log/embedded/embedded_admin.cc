@@ -50,10 +50,9 @@ Result<std::optional<Offset>> EmbeddedAdmin::epoch_end_offset(const TopicPartiti
   return log->epoch_end_offset(epoch);
 }
 
-// Nothing is compacted in this version, so no tombstone is ever gone.
 Result<std::optional<Offset>> EmbeddedAdmin::tombstone_horizon(const TopicPartition& partition) {
   WEIR_TRY_ASSIGN(const std::shared_ptr<Partition> log, open(partition));
-  return std::optional<Offset>(log->offsets().log_start);
+  return directory_.tombstone_horizon(*log);
 }
 
 Status EmbeddedAdmin::delete_records(const TopicPartition& partition, Offset before) {

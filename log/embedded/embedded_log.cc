@@ -16,6 +16,7 @@ namespace {
 constexpr auto kCheckpointInterval = std::chrono::seconds(10);
 // A start has better things to do.
 constexpr auto kScrubDelay = std::chrono::seconds(30);
+constexpr auto kCleanerDelay = std::chrono::seconds(30);  // log.initial.task.delay.ms
 
 }  // namespace
 
@@ -63,6 +64,13 @@ void EmbeddedLog::State::schedule_scrub(Duration wait) {
   }
 }
 
+void EmbeddedLog::State::schedule_cleaner(Duration wait) {
+  const MutexLock lock(mutex);
+  if (executor != nullptr) {
+    cleaner_timer = run_after(wait, [this] { schedule_cleaner(directory->cleaner_step()); });
+  }
+}
+
 void EmbeddedLog::State::schedule_transactions() {
   const MutexLock lock(mutex);
   if (executor == nullptr) {
@@ -85,6 +93,7 @@ void EmbeddedLog::State::stop_background() {
     executor->cancel(timer);
     executor->cancel(scrub_timer);
     executor->cancel(transaction_timer);
+    executor->cancel(cleaner_timer);
   }
 }
 
@@ -122,6 +131,12 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
   directory.disk_reserve_bytes = options.disk_reserve_bytes;
   directory.producers.expiration_ms = options.producer_id_expiration_ms;
   directory.scrub = {options.scrub_bytes_per_second, options.scrub_interval_ms};
+  directory.cleaner.compacts = options.cleaner_enable;
+  directory.cleaner.retention_check_interval_ms = options.retention_check_interval_ms;
+  directory.cleaner.backoff_ms = options.cleaner_backoff_ms;
+  directory.cleaner.io_bytes_per_second = options.cleaner_io_bytes_per_second;
+  directory.cleaner.dedupe_buffer_bytes =
+      static_cast<std::size_t>(options.cleaner_dedupe_buffer_bytes);
   if (options.background) {
     directory.checkpoint_due = [state = state.get()] { state->checkpoint_soon(); };
   }
@@ -147,6 +162,7 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
   state->schedule_checkpoint();
   state->schedule_scrub(kScrubDelay);
   state->schedule_transactions();
+  state->schedule_cleaner(kCleanerDelay);
   return std::unique_ptr<EmbeddedLog>(new EmbeddedLog(std::move(state)));
 }
 
@@ -188,6 +204,14 @@ std::vector<QuarantinedRange> EmbeddedLog::quarantined_ranges() const {
 
 ScrubProgress EmbeddedLog::scrub_progress() const {
   return state_->directory->scrub_progress();
+}
+
+CleanerProgress EmbeddedLog::cleaner_progress() const {
+  return state_->directory->cleaner_progress();
+}
+
+Status EmbeddedLog::compact_topic(const std::string& name) {
+  return state_->directory->compact_topic(name);
 }
 
 const std::string& EmbeddedLog::state_directory() const {

@@ -58,6 +58,7 @@ struct EmbeddedLog::State {
   Executor::TimerId timer WEIR_GUARDED_BY(mutex) = 0;
   Executor::TimerId scrub_timer WEIR_GUARDED_BY(mutex) = 0;
   Executor::TimerId transaction_timer WEIR_GUARDED_BY(mutex) = 0;
+  Executor::TimerId cleaner_timer WEIR_GUARDED_BY(mutex) = 0;
 
   // Goes first: until it is gone it may ask for a checkpoint.
   std::unique_ptr<LogDirectory> directory;
@@ -69,6 +70,7 @@ struct EmbeddedLog::State {
   void checkpoint();
   void schedule_scrub(Duration wait);
   void schedule_transactions();
+  void schedule_cleaner(Duration wait);
   void stop_background();
 };
 

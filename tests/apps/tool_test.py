@@ -40,6 +40,8 @@ VERBS = [
     Verb("topic", "delete-records", good=("lines", "--partition", "0", "--before", "1"), writes=True,
          without=("topic", "--help"), wrong=[
              (("lines",), ("--partition",)), (("lines", "--partition", "0", "--before", "-2"), ("--before", "-1"))]),
+    Verb("topic", "compact", good=("__consumer_offsets",), without=("topic", "--help"), writes=True, wrong=[
+        (("lines",), ("lines", "cleanup.policy"))]),
     Verb("topic", "delete", good=("lines",), without=("topic", "--help"), writes=True, wrong=[(("lines", "more"), ("more",))]),
     Verb("produce", good=("lines",), without=("topic", "--help"), writes=True, stdin=b"x\n", wrong=[
         (("lines", "--config", "acks=7"), ("acks", "7")), (("lines", "--acks", "7"), ("acks", "7")),

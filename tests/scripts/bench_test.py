@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 
-JOBS = ["append", "replay", "tail", "many-consumers", "compression", "many-topics", "store-hot", "store-cold", "store-big",
+JOBS = ["append", "replay", "tail", "many-consumers", "compression", "compaction", "many-topics", "store-hot", "store-cold", "store-big",
         "scan", "restore", "count", "word-count", "averages"]
 COLUMNS = ["job", "metric", "value", "unit", "ratio", "against"]
 

@@ -59,6 +59,16 @@ struct EmbeddedLogOptions {
   // weir.scrub.interval.ms: from the start of one pass to that of the next, unless it takes longer.
   std::int64_t scrub_interval_ms = 7LL * 24 * 3600 * 1000;
 
+  // Old records are given up and compacted in the background, by their topics' settings: a part of
+  // `background`, too. Names and defaults are Kafka's.
+  std::int64_t retention_check_interval_ms = 300'000;  // log.retention.check.interval.ms
+  bool cleaner_enable = true;                          // log.cleaner.enable
+  std::int64_t cleaner_backoff_ms = 15'000;            // log.cleaner.backoff.ms
+  // log.cleaner.io.max.bytes.per.second, read and written together.
+  std::int64_t cleaner_io_bytes_per_second = INT64_MAX;
+  // log.cleaner.dedupe.buffer.size: memory of a pass for the keys that it compacts.
+  std::int64_t cleaner_dedupe_buffer_bytes = 128 << 20;
+
   // Sets what has a name above. Errors: kInvalidConfig with every mistake.
   Status set(const std::map<std::string, std::string>& settings);
 };
@@ -98,6 +108,16 @@ struct ScrubProgress {
   std::uint64_t damaged_ranges = 0;  // that were not known before
 };
 
+// What retention and compaction did since the start.
+struct CleanerProgress {
+  std::uint64_t passes = 0;  // of compaction, each over one partition
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_written = 0;
+  std::uint64_t records_compacted = 0;  // replaced, or deleted by their key
+  std::uint64_t records_expired = 0;    // offsets given up by retention
+  std::uint64_t partitions_failed = 0;  // not compacted until the next start; the log says why
+};
+
 struct RecoveryResult {
   // The directory was closed cleanly: nothing was scanned.
   bool was_clean = false;
@@ -135,6 +155,11 @@ class EmbeddedLog : public Backend {
   // earlier process, by a start or by a reader. Threading: as the class.
   std::vector<QuarantinedRange> quarantined_ranges() const;
   ScrubProgress scrub_progress() const;
+  CleanerProgress cleaner_progress() const;
+  // Compacts what is durable of a topic now, whether it is due or not; blocks. Errors:
+  // kUnknownTopic, kInvalidConfig (its cleanup.policy is delete), kReadOnly, kClosed, kNoSpace,
+  // kCorrupt, kIo.
+  Status compact_topic(const std::string& name);
 
   // `state/` of the directory, where applications keep theirs.
   const std::string& state_directory() const;
