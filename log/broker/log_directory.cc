@@ -69,6 +69,7 @@ LogDirectory::LogDirectory(const std::string& path, const LogDirectoryOptions& o
       resources_(std::make_shared<SegmentResources>(limits_of(options, *options.files, layout_))),
       reserve_(*options.files, layout_.reserve, options.read_only ? 0 : options.disk_reserve_bytes),
       offsets_(*this, *options.clock),
+      groups_(*this, offsets_, *options.clock, options.groups),
       rng_(options.seed) {}
 
 Partition::Environment LogDirectory::environment() const {

@@ -2,6 +2,7 @@
 
 #include "log/broker/scrubber.h"
 #include "log/coordinator/group_offsets.h"
+#include "log/coordinator/group_service.h"
 #include "log/durability/write_ahead_log.h"
 #include "log/metadata/metadata_image.h"
 #include "log/partition/checkpoint_file.h"
@@ -53,6 +54,7 @@ struct LogDirectoryOptions {
   std::size_t open_files_max = 0;
   std::uint64_t disk_reserve_bytes = 4U << 20U;  // see DiskReserve; 0: none
   std::int32_t offsets_partitions = 50;          // offsets.topic.num.partitions
+  GroupServiceOptions groups;
   WalOptions wal;
   ScrubOptions scrub;
   // Told, on any thread, when checkpoint() is due; null: it is run when there is no other way.
@@ -99,6 +101,7 @@ class LogDirectory : private OffsetsTopic {
   RecoveryResult recovery() const;
 
   GroupOffsets& offsets() { return offsets_; }
+  GroupService& groups() { return groups_; }
   const DirectoryLayout& layout() const { return layout_; }
   // Requires: not read only.
   WriteAheadLog::Metrics wal_metrics() const { return durability_->metrics(); }
@@ -214,6 +217,7 @@ class LogDirectory : private OffsetsTopic {
   OffsetCheckpoint recovery_points_, high_watermarks_, log_starts_;
   std::set<Uuid> topics_at_start_;
   GroupOffsets offsets_;
+  GroupService groups_;
 
   Mutex checkpoint_mutex_;  // serialises the writing of checkpoint files; held across their I/O
   // What each of these files says, once it was written by this process.

@@ -17,6 +17,20 @@ constexpr auto kCheckpointInterval = std::chrono::seconds(10);
 // A start has better things to do.
 constexpr auto kScrubDelay = std::chrono::seconds(30);
 
+GroupServiceOptions group_options(const EmbeddedLogOptions& options, std::uint64_t seed) {
+  GroupServiceOptions result;
+  result.groups.initial_delay_ms =
+      static_cast<std::int32_t>(options.group_initial_rebalance_delay_ms);
+  result.groups.members_max = static_cast<std::int32_t>(options.group_max_size);
+  result.groups.session_timeout_min_ms =
+      static_cast<std::int32_t>(options.group_min_session_timeout_ms);
+  result.groups.session_timeout_max_ms =
+      static_cast<std::int32_t>(options.group_max_session_timeout_ms);
+  result.groups.member_id_seed = seed;
+  result.offsets_retention_ms = options.offsets_retention_minutes * 60'000;
+  return result;
+}
+
 }  // namespace
 
 void EmbeddedLog::State::schedule_checkpoint() {
@@ -57,12 +71,38 @@ void EmbeddedLog::State::schedule_scrub(Duration wait) {
   }
 }
 
+void EmbeddedLog::State::schedule_groups(Duration wait) {
+  const MutexLock lock(mutex);
+  if (executor != nullptr && !closed) {
+    executor->cancel(group_timer);
+    group_timer =
+        executor->post_after(wait, [this] { schedule_groups(directory->groups().tick()); });
+  }
+}
+
+void EmbeddedLog::State::schedule_expiry() {
+  const MutexLock lock(mutex);
+  if (executor == nullptr || closed) {
+    return;
+  }
+  const auto wait = std::chrono::milliseconds(options.offsets_check_interval_ms);
+  expiry_timer = executor->post_after(wait, [this] {
+    if (const auto expired = directory->groups().expire_offsets(); !expired.ok()) {
+      WEIR_WARN("committed offsets could not be looked through for old ones error=\"{}\"",
+                expired.error().to_string());
+    }
+    schedule_expiry();
+  });
+}
+
 void EmbeddedLog::State::stop_background() {
   const MutexLock lock(mutex);
   closed = true;
   if (executor != nullptr) {
     executor->cancel(timer);
     executor->cancel(scrub_timer);
+    executor->cancel(group_timer);
+    executor->cancel(expiry_timer);
   }
 }
 
@@ -89,6 +129,7 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
   directory.read_only = options.read_only;
   directory.tail_cache_bytes = options.tail_cache_bytes;
   directory.offsets_partitions = options.offsets_partitions;
+  directory.groups = group_options(options, directory.seed);
   directory.wal.file_bytes_min = options.wal_file_bytes_min;
   directory.wal.file_bytes_max = std::max(options.wal_file_bytes_min, options.wal_file_bytes_max);
   directory.wal.total_bytes_max = options.wal_bytes_max;
@@ -113,6 +154,11 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
   }
   state->schedule_checkpoint();
   state->schedule_scrub(kScrubDelay);
+  state->schedule_expiry();
+  if (state->executor != nullptr) {
+    state->directory->groups().set_timer(
+        [state = state.get()] { state->schedule_groups(Duration::zero()); });
+  }
   return std::unique_ptr<EmbeddedLog>(new EmbeddedLog(std::move(state)));
 }
 
@@ -134,11 +180,16 @@ Result<std::unique_ptr<RecordSink>> EmbeddedLog::make_sink(const SinkOptions& op
 }
 
 Result<std::unique_ptr<Group>> EmbeddedLog::make_group(const std::string& group_id) {
-  if (group_id.empty() || group_id.size() > INT16_MAX) {
-    return Error(Errc::kInvalidArgument, "a group id has 1 to 32,767 bytes");
-  }
-  return std::unique_ptr<Group>(
-      std::make_unique<EmbeddedGroup>(*state_->directory, state_->group_members, group_id));
+  return make_group_member(group_id, {});
+}
+
+Result<std::unique_ptr<Group>> EmbeddedLog::make_group_member(const std::string& group_id,
+                                                              const GroupOptions& options) {
+  return EmbeddedGroup::make(*state_->directory, group_id, options);
+}
+
+Result<std::size_t> EmbeddedLog::expire_offsets() {
+  return state_->directory->groups().expire_offsets();
 }
 
 const RecoveryResult& EmbeddedLog::recovery() const {

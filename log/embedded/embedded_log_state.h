@@ -1,7 +1,6 @@
 #pragma once
 
 #include "log/broker/log_directory.h"
-#include "log/client/group_members.h"
 #include "log/embedded/embedded_admin.h"
 
 #include <weir/log/embedded_log.h>
@@ -16,7 +15,6 @@ struct EmbeddedLog::State {
   EmbeddedLogOptions options;
   std::unique_ptr<LogDirectory> directory;
   std::unique_ptr<EmbeddedAdmin> admin;
-  GroupMembers group_members;
   RecoveryResult recovery;
   std::unique_ptr<Executor> own_executor;
   Executor* executor = nullptr;  // null: no periodic work
@@ -26,11 +24,15 @@ struct EmbeddedLog::State {
   bool due WEIR_GUARDED_BY(mutex) = false;  // a checkpoint, before its time
   Executor::TimerId timer WEIR_GUARDED_BY(mutex) = 0;
   Executor::TimerId scrub_timer WEIR_GUARDED_BY(mutex) = 0;
+  Executor::TimerId group_timer WEIR_GUARDED_BY(mutex) = 0;
+  Executor::TimerId expiry_timer WEIR_GUARDED_BY(mutex) = 0;
 
   void schedule_checkpoint();
   void checkpoint_soon();
   void checkpoint();
   void schedule_scrub(Duration wait);
+  void schedule_groups(Duration wait);
+  void schedule_expiry();
   void stop_background();
 };
 
