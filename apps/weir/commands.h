@@ -83,7 +83,12 @@ struct ReplayOptions {
 int replay(const CommonOptions& common, const ReplayOptions& options);
 
 int group_list(const CommonOptions& common);
-int group_describe(const CommonOptions& common, const std::string& group);
+struct GroupDescribeOptions {
+  bool members = false;  // state and members instead of offsets
+};
+int group_describe(const CommonOptions& common, const std::string& group,
+                   const GroupDescribeOptions& options);
+int group_delete(const CommonOptions& common, const std::string& group);
 struct GroupResetOptions {
   std::string group;
   std::vector<std::string> topics;

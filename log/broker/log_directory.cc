@@ -75,6 +75,7 @@ LogDirectory::LogDirectory(const std::string& path, const LogDirectoryOptions& o
       offsets_(*this, *options.clock),
       transactions_(*this, offsets_, *options.clock, options.transactions),
       unserved_(*options.files, layout_.unserved),
+      groups_(*this, offsets_, *options.clock, options.groups),
       rng_(options.seed) {}
 
 Partition::Environment LogDirectory::environment() const {

@@ -5,6 +5,7 @@
 #include "log/coordinator/group_offsets.h"
 #include "log/coordinator/transactions.h"
 #include "log/durability/unserved_batches.h"
+#include "log/coordinator/group_service.h"
 #include "log/durability/write_ahead_log.h"
 #include "log/metadata/metadata_image.h"
 #include "log/partition/checkpoint_file.h"
@@ -62,6 +63,7 @@ struct LogDirectoryOptions {
   std::int32_t transaction_partitions = 50;      // transaction.state.log.num.partitions
   TransactionCoordinatorOptions transactions;
   ProducerState::Limits producers;  // of a partition
+  GroupServiceOptions groups;
   WalOptions wal;
   ScrubOptions scrub;
   CleanerOptions cleaner;
@@ -119,6 +121,7 @@ class LogDirectory : private OffsetsTopic, private TransactionTopics {
   GroupOffsets& offsets() { return offsets_; }
   // Requires: not read only.
   Transactions& transactions() { return transactions_; }
+  GroupService& groups() { return groups_; }
   const DirectoryLayout& layout() const { return layout_; }
   // Requires: not read only.
   WriteAheadLog::Metrics wal_metrics() const { return durability_->metrics(); }
@@ -285,6 +288,7 @@ class LogDirectory : private OffsetsTopic, private TransactionTopics {
   ProducersOfPartitions known_producers_;  // as the last process left them
   GroupOffsets offsets_;
   Transactions transactions_;
+  GroupService groups_;
 
   Mutex checkpoint_mutex_;  // serialises the writing of checkpoint files; held across their I/O
   UnservedBatches unserved_ WEIR_GUARDED_BY(checkpoint_mutex_);

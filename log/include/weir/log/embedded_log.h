@@ -58,6 +58,13 @@ struct EmbeddedLogOptions {
   std::int64_t scrub_bytes_per_second = 2 << 20;
   // weir.scrub.interval.ms: from the start of one pass to that of the next, unless it takes longer.
   std::int64_t scrub_interval_ms = 7LL * 24 * 3600 * 1000;
+  std::int64_t group_initial_rebalance_delay_ms = 0;      // group.initial.rebalance.delay.ms
+  std::int64_t group_max_size = 10'000;                   // group.max.size
+  std::int64_t group_min_session_timeout_ms = 6'000;      // group.min.session.timeout.ms
+  std::int64_t group_max_session_timeout_ms = 1'800'000;  // group.max.session.timeout.ms
+  // offsets.retention.minutes: how long offsets are kept that nobody uses.
+  std::int64_t offsets_retention_minutes = 10'080;
+  std::int64_t offsets_check_interval_ms = 600'000;  // offsets.retention.check.interval.ms
 
   // Old records are given up and compacted in the background, by their topics' settings: a part of
   // `background`, too. Names and defaults are Kafka's.
@@ -146,7 +153,15 @@ class EmbeddedLog : public Backend {
   Admin& admin() override;
   Result<std::unique_ptr<RecordSource>> make_source(const SourceOptions& options) override;
   Result<std::unique_ptr<RecordSink>> make_sink(const SinkOptions& options) override;
+  // With the settings' defaults.
   Result<std::unique_ptr<Group>> make_group(const std::string& group_id) override;
+  // Groups share their topics' partitions among the members of this process. Errors:
+  // kInvalidArgument, kInvalidConfig.
+  Result<std::unique_ptr<Group>> make_group_member(const std::string& group_id,
+                                                   const GroupOptions& options) override;
+  // Deletes committed offsets that are older than offsets.retention.minutes, with a line on the
+  // diagnostics for each group; returns how many. The background does it, too.
+  Result<std::size_t> expire_offsets();
 
   // What open() had to do. Threading: as the class; the answer does not change.
   const RecoveryResult& recovery() const;
