@@ -74,8 +74,8 @@ LogDirectory::LogDirectory(const std::string& path, const LogDirectoryOptions& o
       reserve_(*options.files, layout_.reserve, options.read_only ? 0 : options.disk_reserve_bytes),
       offsets_(*this, *options.clock),
       transactions_(*this, offsets_, *options.clock, options.transactions),
-      unserved_(*options.files, layout_.unserved),
       groups_(*this, offsets_, *options.clock, options.groups),
+      unserved_(*options.files, layout_.unserved),
       rng_(options.seed) {}
 
 Partition::Environment LogDirectory::environment() const {

@@ -45,9 +45,9 @@ bool TailCache::collect(Offset from, Offset limit, std::size_t bytes_max,
 }
 
 void TailCache::drop_below(Offset end) {
-  while (!entries_.empty() && entries_.front().header.next_offset() <= end) {
-    bytes_ -= entries_.front().bytes.capacity();
-    entries_.pop_front();
+  while (entries_ && !entries_->empty() && entries_->front().header.next_offset() <= end) {
+    bytes_ -= entries_->front().bytes.capacity();
+    entries_->pop_front();
   }
 }
 
