@@ -274,9 +274,9 @@ TEST_P(KafkaTransactions, AreFoundAlthoughSideFilesAreDamaged) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, KafkaTransactions, ::testing::ValuesIn(all_cases()),
-                         [](const auto& info) {
+                         [](const auto& one) {
                            std::string name =
-                               fmt::format("tv{}_{}", info.param.version, info.param.folder);
+                               fmt::format("tv{}_{}", one.param.version, one.param.folder);
                            std::replace_if(
                                name.begin(), name.end(), [](char c) { return c == '-'; }, '_');
                            return name;
