@@ -582,8 +582,8 @@ Status LogDirectory::checkpoint() {
   for (const std::shared_ptr<Partition>& partition : partitions) {
     partition->release_idle();
   }
-  WEIR_TRY(write_producers());
   WEIR_TRY(write_checkpoints());
+  WEIR_TRY(write_producers());
   const MutexLock change(change_mutex_);
   settle_metadata().ignore("the next change says what is wrong");
   return {};
@@ -642,8 +642,8 @@ Status LogDirectory::close_all() {
       partition->on_flushed(partition->offsets().log_end);
     }
   }
-  WEIR_TRY(write_producers());
   WEIR_TRY(write_checkpoints());
+  WEIR_TRY(write_producers());
   WEIR_TRY(write_kafka_files(files_, layout_.log, kNodeId, options_.clock->now()));
   if (!failed) {  // an unreadable partition must be scanned when it is readable again
     WEIR_TRY(replace_file(files_, layout_.clean_shutdown, clean_shutdown_marker(broker_epoch)));

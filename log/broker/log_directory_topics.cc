@@ -275,6 +275,15 @@ Status LogDirectory::grow_topic(const std::string& name, std::int32_t partitions
   return {};
 }
 
+Status LogDirectory::keep_producers(const Partition& partition, Offset before) {
+  const std::optional<ProducersAt> known = partition.flushed_producers();
+  if ((known && known->offset >= before) || partition.producers().empty()) {
+    return {};
+  }
+  WEIR_TRY(durability_->checkpoint());
+  return write_producers();
+}
+
 Status LogDirectory::delete_records(const TopicPartition& name, Offset before) {
   WEIR_TRY_ASSIGN(const std::shared_ptr<Partition> partition, partition_for_append(name));
   WEIR_TRY(check_policy_deletes(name.topic));
@@ -282,12 +291,7 @@ Status LogDirectory::delete_records(const TopicPartition& name, Offset before) {
     before = partition->offsets().high_watermark;
   }
   WEIR_TRY(partition->advance_log_start(before));
-  const std::optional<ProducersAt> known = partition->flushed_producers();
-  if (known && known->offset < before) {
-    // What is known of producers now must not need the batches that go.
-    WEIR_TRY(durability_->checkpoint());
-    WEIR_TRY(write_producers());
-  }
+  WEIR_TRY(keep_producers(*partition, before));
   // The start first: segments must not be gone while an old start is what a crash would find.
   WEIR_TRY(write_log_starts());
   return partition->remove_old_segments();
