@@ -9,9 +9,11 @@ namespace weir::bench {
 std::vector<Case> append_cases();
 std::vector<Case> replay_cases();
 std::vector<Case> tail_cases();
+std::vector<Case> compaction_cases();
 std::vector<Case> compression_cases();
 std::vector<Case> many_topics_cases();
 std::vector<Case> many_consumers_cases();
+std::vector<Case> group_cases();
 std::vector<Case> durable_cases();
 std::vector<Case> restart_cases();
 std::vector<Case> partitions_cases();

@@ -30,7 +30,7 @@ LIBRARIES = ("runtime", "log", "state", "operators")
 SEES_INTERNALS = ("bench", "tests")
 
 # Parts of log/, lowest first: each may include itself and what stands before it.
-LOG_ORDER = ["record", "segment", "durability", "partition", "dump", "verify", "metadata", "coordinator", "broker", "client", "embedded", "stored"]
+LOG_ORDER = ["record", "segment", "durability", "partition", "compaction", "dump", "verify", "metadata", "coordinator", "broker", "client", "embedded", "stored"]
 
 # first part of a third-party path -> (name, the library folders that may include it);
 # apps, bench and tests may include all of them.

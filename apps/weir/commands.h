@@ -42,6 +42,7 @@ struct DeleteRecordsOptions {
   std::int64_t before = -1;  // -1: up to the high watermark
 };
 int topic_delete_records(const CommonOptions& common, const DeleteRecordsOptions& options);
+int topic_compact(const CommonOptions& common, const std::string& name);
 
 struct ProduceOptions {
   std::string topic;
@@ -82,7 +83,12 @@ struct ReplayOptions {
 int replay(const CommonOptions& common, const ReplayOptions& options);
 
 int group_list(const CommonOptions& common);
-int group_describe(const CommonOptions& common, const std::string& group);
+struct GroupDescribeOptions {
+  bool members = false;  // state and members instead of offsets
+};
+int group_describe(const CommonOptions& common, const std::string& group,
+                   const GroupDescribeOptions& options);
+int group_delete(const CommonOptions& common, const std::string& group);
 struct GroupResetOptions {
   std::string group;
   std::vector<std::string> topics;

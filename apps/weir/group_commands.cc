@@ -88,25 +88,90 @@ Error no_group(Admin& admin, const std::string& group) {
     there = nearest.empty() ? fmt::format("there are: {}", fmt::join(*groups, ", "))
                             : fmt::format("did you mean {}?", nearest);
   }
-  return {Errc::kNotFound, fmt::format("group {} has no committed offsets; {}", group, there)};
+  return {Errc::kNotFound,
+          fmt::format("group {} has no members and no committed offsets; {}", group, there)};
+}
+
+std::string partition_list(const std::vector<TopicPartition>& partitions) {
+  std::vector<std::string> names;
+  for (const TopicPartition& partition : partitions) {
+    names.push_back(partition.to_string());
+  }
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+std::string group_json(const GroupDescription& group) {
+  return fmt::format(
+      R"({{"group":{},"state":{},"protocolType":{},"assignor":{},"generation":{},"members":{}}})",
+      json_string(group.group_id), json_string(group.state), json_string(group.protocol_type),
+      json_string(group.assignor), group.generation, group.members.size());
+}
+
+std::string member_json(const std::string& group, const GroupMemberDescription& member) {
+  std::vector<std::string> partitions;
+  for (const TopicPartition& partition : member.partitions) {
+    partitions.push_back(fmt::format(R"({{"topic":{},"partition":{}}})",
+                                     json_string(partition.topic), partition.partition.value()));
+  }
+  return fmt::format(
+      R"({{"group":{},"memberId":{},"groupInstanceId":{},"clientId":{},"host":{},"partitions":[{}]}})",
+      json_string(group), json_string(member.member_id),
+      member.instance_id.empty() ? "null" : json_string(member.instance_id),
+      json_string(member.client_id), json_string(member.host), fmt::join(partitions, ","));
+}
+
+void print_group(Output& out, const GroupDescription& group) {
+  Columns state({"GROUP", "STATE", "ASSIGNOR", "GENERATION", "MEMBERS"});
+  state.add({group.group_id, group.state, group.assignor.empty() ? "-" : group.assignor,
+             std::to_string(group.generation), std::to_string(group.members.size())});
+  state.print(out);
+  if (group.members.empty()) {
+    return;
+  }
+  out.line("");
+  Columns members({"MEMBER", "INSTANCE", "CLIENT", "HOST", "PARTITIONS"});
+  for (const GroupMemberDescription& member : group.members) {
+    members.add({member.member_id, member.instance_id.empty() ? "-" : member.instance_id,
+                 member.client_id, member.host,
+                 member.partitions.empty() ? "-" : partition_list(member.partitions)});
+  }
+  members.print(out);
 }
 
 Status list(Admin& admin, const CommonOptions& common) {
   WEIR_TRY_ASSIGN(const std::vector<std::string> groups, admin.list_groups());
   Output out;
   for (const std::string& group : groups) {
-    out.line(common.format == Format::kJson ? fmt::format(R"({{"group":{}}})", json_string(group))
-                                            : group);
+    if (common.format == Format::kText) {
+      out.line(group);
+      continue;
+    }
+    WEIR_TRY_ASSIGN(const GroupDescription description, admin.describe_group(group));
+    out.line(group_json(description));
   }
   return {};
 }
 
-Status describe(Admin& admin, const CommonOptions& common, const std::string& group) {
+Status describe(Admin& admin, const CommonOptions& common, const std::string& group,
+                const GroupDescribeOptions& options) {
   WEIR_TRY_ASSIGN(const std::vector<GroupLag> lags, group_lags(admin, group));
-  if (lags.empty()) {
+  Result<GroupDescription> description = admin.describe_group(group);
+  const bool unknown = !description.ok() && description.error().code() == Errc::kNotFound;
+  if (lags.empty() && (unknown || (description.ok() && description->members.empty()))) {
     return no_group(admin, group);
   }
+  WEIR_TRY(description.status());
   Output out;
+  if (options.members) {
+    if (common.format == Format::kText) {
+      print_group(out, *description);
+    } else {
+      for (const GroupMemberDescription& member : description->members) {
+        out.line(member_json(group, member));
+      }
+    }
+    return {};
+  }
   if (common.format == Format::kText) {
     print_group_lags(out, group, lags);
     return {};
@@ -115,6 +180,12 @@ Status describe(Admin& admin, const CommonOptions& common, const std::string& gr
     out.line(group_lag_json(group, one));
   }
   return {};
+}
+
+Status remove(Admin& admin, const std::string& group) {
+  const Status deleted = admin.delete_group(group);
+  return !deleted.ok() && deleted.error().code() == Errc::kNotFound ? no_group(admin, group)
+                                                                    : deleted;
 }
 
 void print_moves(const CommonOptions& common, const GroupResetOptions& options,
@@ -173,9 +244,17 @@ int group_list(const CommonOptions& common) {
   return with_log(common, Access::kRead,
                   [&](log::EmbeddedLog& log) { return list(log.admin(), common); });
 }
-int group_describe(const CommonOptions& common, const std::string& group) {
-  return with_log(common, Access::kRead,
-                  [&](log::EmbeddedLog& log) { return describe(log.admin(), common, group); });
+int group_describe(const CommonOptions& common, const std::string& group,
+                   const GroupDescribeOptions& options) {
+  return with_log(common, Access::kRead, [&](log::EmbeddedLog& log) {
+    return describe(log.admin(), common, group, options);
+  });
+}
+int group_delete(const CommonOptions& common, const std::string& group) {
+  return with_log(common, Access::kWrite, [&](log::EmbeddedLog& log) -> Status {
+    WEIR_TRY(check_group_may_move(log, group));
+    return remove(log.admin(), group);
+  });
 }
 int group_reset(const CommonOptions& common, const GroupResetOptions& options) {
   return with_log(common, options.execute ? Access::kWrite : Access::kRead,

@@ -20,6 +20,7 @@ struct AllOptions {
   TopicAlterOptions alter;
   DeleteRecordsOptions delete_records;
   std::string group;
+  GroupDescribeOptions group_describe;
   GroupResetOptions group_reset;
   std::string application;
   AppResetOptions app_reset;
@@ -76,7 +77,12 @@ void add_topic_changes(CLI::App& topic, AllOptions& all) {
   records->callback([&all] {
     all.run = [&all] { return topic_delete_records(all.common, all.delete_records); };
   });
-  for (CLI::App* command : {alter, records}) {
+  CLI::App* compact =
+      topic.add_subcommand("compact", "Keep the last record of every key of what is rolled");
+  compact->add_option("name,--topic", all.topic, "Topic with cleanup.policy=compact")->required();
+  compact->footer("Example:\n  weir topic compact profiles");
+  compact->callback([&all] { all.run = [&all] { return topic_compact(all.common, all.topic); }; });
+  for (CLI::App* command : {alter, records, compact}) {
     command->fallthrough();
   }
 }
@@ -250,18 +256,30 @@ void add_replay_command(CLI::App& app, AllOptions& all) {
 }
 
 void add_group_commands(CLI::App& app, AllOptions& all) {
-  CLI::App* group = app.add_subcommand("group", "Committed offsets of consumer groups");
+  CLI::App* group = app.add_subcommand("group", "Consumer groups and their committed offsets");
   group->require_subcommand(1);
   group->fallthrough();
-  CLI::App* list = group->add_subcommand("list", "Groups with committed offsets, one a line");
-  list->footer("Example:\n  weir group list");
+  CLI::App* list =
+      group->add_subcommand("list", "Groups with members or committed offsets, one a line");
+  list->footer(
+      "Examples:\n  weir group list\n  weir group list -o json    # with state and generation");
   list->callback([&all] { all.run = [&all] { return group_list(all.common); }; });
 
-  CLI::App* describe = group->add_subcommand("describe", "Offsets, ends and lags of a group");
+  CLI::App* describe =
+      group->add_subcommand("describe", "Offsets, ends and lags of a group, or its members");
   describe->add_option("group,--group", all.group, "Group")->required();
-  describe->footer("Example:\n  weir group describe audit");
-  describe->callback(
-      [&all] { all.run = [&all] { return group_describe(all.common, all.group); }; });
+  describe->add_flag("--members", all.group_describe.members,
+                     "State, generation and members instead of offsets");
+  describe->footer("Examples:\n  weir group describe audit\n  weir group describe audit --members");
+  describe->callback([&all] {
+    all.run = [&all] { return group_describe(all.common, all.group, all.group_describe); };
+  });
+
+  CLI::App* remove =
+      group->add_subcommand("delete", "Delete a group without members, and its offsets");
+  remove->add_option("group,--group", all.group, "Group")->required();
+  remove->footer("Example:\n  weir group delete audit");
+  remove->callback([&all] { all.run = [&all] { return group_delete(all.common, all.group); }; });
 
   CLI::App* reset = group->add_subcommand(
       "reset", "Move a group's offsets; without --execute only say what would change");
@@ -282,7 +300,7 @@ void add_group_commands(CLI::App& app, AllOptions& all) {
       "  weir group reset audit --topic orders --to-time 2026-03-01 --partition 0 --execute");
   reset->callback(
       [&all] { all.run = [&all] { return group_reset(all.common, all.group_reset); }; });
-  for (CLI::App* command : {list, describe, reset}) {
+  for (CLI::App* command : {list, describe, remove, reset}) {
     command->fallthrough();
   }
 }

@@ -154,6 +154,21 @@ int topic_delete_records(const CommonOptions& common, const DeleteRecordsOptions
   });
 }
 
+int topic_compact(const CommonOptions& common, const std::string& name) {
+  return with_log(common, Access::kWrite, [&](log::EmbeddedLog& log) -> Status {
+    WEIR_TRY(log.compact_topic(name));
+    const log::CleanerProgress done = log.cleaner_progress();
+    Output out;
+    out.line(common.format == Format::kJson
+                 ? fmt::format(R"({{"topic":{},"records":{},"bytesRead":{},"bytesWritten":{}}})",
+                               json_string(name), done.records_compacted, done.bytes_read,
+                               done.bytes_written)
+                 : fmt::format("Compacted topic {}: {} records removed, {} of {} bytes are left.",
+                               name, done.records_compacted, done.bytes_written, done.bytes_read));
+    return {};
+  });
+}
+
 int topic_delete(const CommonOptions& common, const std::string& name) {
   return with_log(common, Access::kWrite, [&](log::EmbeddedLog& log) -> Status {
     WEIR_TRY(log.admin().delete_topic(name));

@@ -54,7 +54,9 @@ DirectoryLayout::DirectoryLayout(const std::string& path)
       checksums(join_path(wal, "checksums")),
       scrub_memory(join_path(wal, "scrub-checkpoint")),
       producers(join_path(wal, "producers")),
-      unserved(join_path(wal, "unserved")) {}
+      unserved(join_path(wal, "unserved")),
+      clean_ends(join_path(log, "cleaner-offset-checkpoint")),
+      tombstone_horizons(join_path(wal, "tombstone-horizons")) {}
 
 std::string DirectoryLayout::checksum_folder(const Uuid& topic_id, PartitionId partition) const {
   return join_path(checksums, fmt::format("{}-{}", topic_id.to_string(), partition.value()));
@@ -73,6 +75,7 @@ LogDirectory::LogDirectory(const std::string& path, const LogDirectoryOptions& o
       offsets_(*this, *options.clock),
       transactions_(*this, offsets_, *options.clock, options.transactions),
       unserved_(*options.files, layout_.unserved),
+      groups_(*this, offsets_, *options.clock, options.groups),
       rng_(options.seed) {}
 
 Partition::Environment LogDirectory::environment() const {
@@ -87,6 +90,9 @@ Partition::Environment LogDirectory::environment() const {
 LogDirectory::~LogDirectory() {
   if (scrubber_) {
     scrubber_->stop();
+  }
+  if (cleaner_) {
+    cleaner_->stop();
   }
   abandon_all();
   durability_.reset();  // it may ask for a checkpoint up to now
@@ -592,6 +598,9 @@ Status LogDirectory::checkpoint() {
 Status LogDirectory::close() {
   if (scrubber_) {
     scrubber_->stop();
+  }
+  if (cleaner_) {
+    cleaner_->stop();
   }
   const MutexLock maintenance(maintenance_mutex_);
   const MutexLock change(change_mutex_);

@@ -1,9 +1,11 @@
 #pragma once
 
+#include "log/broker/cleaner.h"
 #include "log/broker/scrubber.h"
 #include "log/coordinator/group_offsets.h"
 #include "log/coordinator/transactions.h"
 #include "log/durability/unserved_batches.h"
+#include "log/coordinator/group_service.h"
 #include "log/durability/write_ahead_log.h"
 #include "log/metadata/metadata_image.h"
 #include "log/partition/checkpoint_file.h"
@@ -35,6 +37,7 @@ struct DirectoryLayout {
   std::string lock, meta_properties, clean_shutdown, watermarks, reserve;
   std::string recovery_points, high_watermarks, log_starts;
   std::string checksums, scrub_memory, producers, unserved;
+  std::string clean_ends, tombstone_horizons;
   // Of a partition's side-cars.
   std::string checksum_folder(const Uuid& topic_id, PartitionId partition) const;
 };
@@ -60,8 +63,10 @@ struct LogDirectoryOptions {
   std::int32_t transaction_partitions = 50;      // transaction.state.log.num.partitions
   TransactionCoordinatorOptions transactions;
   ProducerState::Limits producers;  // of a partition
+  GroupServiceOptions groups;
   WalOptions wal;
   ScrubOptions scrub;
+  CleanerOptions cleaner;
   // How long a change of topics waits to be durable. Behind it the outcome is unknown, and the
   // change takes effect when it is durable after all.
   Duration metadata_timeout = std::chrono::seconds(30);
@@ -116,6 +121,7 @@ class LogDirectory : private OffsetsTopic, private TransactionTopics {
   GroupOffsets& offsets() { return offsets_; }
   // Requires: not read only.
   Transactions& transactions() { return transactions_; }
+  GroupService& groups() { return groups_; }
   const DirectoryLayout& layout() const { return layout_; }
   // Requires: not read only.
   WriteAheadLog::Metrics wal_metrics() const { return durability_->metrics(); }
@@ -143,6 +149,18 @@ class LogDirectory : private OffsetsTopic, private TransactionTopics {
   Duration scrub_step();
   ScrubProgress scrub_progress() const;
   std::vector<QuarantinedRange> quarantined_ranges() const;
+  // Gives up old records and compacts, a little; the driver calls it again after the time that it
+  // returns.
+  Duration cleaner_step();
+  // All that is due, of what is durable now; for tools and tests. Errors: of the first partition
+  // that failed; kReadOnly, kClosed.
+  Status clean_now();
+  // Compacts what is durable of a topic, whether it is due or not. Errors also: kUnknownTopic,
+  // kInvalidConfig (it is not compacted).
+  Status compact_topic(const std::string& name);
+  CleanerProgress cleaner_progress() const;
+  // Below it tombstones may be gone; nullopt: unknown.
+  std::optional<Offset> tombstone_horizon(const Partition& partition) const;
   // Syncs, writes checkpoints and the clean-shutdown marker, releases the lock. Idempotent.
   Status close();
 
@@ -188,6 +206,13 @@ class LogDirectory : private OffsetsTopic, private TransactionTopics {
   std::vector<TopicPartition> all_partitions() const;
   std::shared_ptr<Partition> partition_to_scrub(const TopicPartition& name);
   DamageByPartition damage_by_partition() const;
+  void open_cleaner();
+  std::map<PartitionKey, Offset> read_clean_ends() const;
+  TombstoneHorizons read_horizons();
+  std::vector<CleanupTarget> cleanup_targets() const;
+  std::shared_ptr<Partition> partition_to_clean(const TopicPartition& name);
+  Status give_up_records(Partition& partition, Offset before);
+  Status write_clean_ends() WEIR_EXCLUDES(checkpoint_mutex_);
   void report_recovery(const Partition& partition) const;
 
   // Before segments below `before` go: what is known of producers must not need their batches.
@@ -250,6 +275,8 @@ class LogDirectory : private OffsetsTopic, private TransactionTopics {
   std::unique_ptr<Watermarks> watermarks_;
   ScrubMemory scrub_memory_;            // what the last process knew
   std::unique_ptr<Scrubber> scrubber_;  // null: read only
+  Mutex upkeep_mutex_;  // a step of the scrub, or of a compaction; before the partitions' own
+  std::unique_ptr<Cleaner> cleaner_;  // null: read only
   Uuid directory_id_;
   bool clean_ = false;
   bool first_start_ = false;
@@ -261,6 +288,7 @@ class LogDirectory : private OffsetsTopic, private TransactionTopics {
   ProducersOfPartitions known_producers_;  // as the last process left them
   GroupOffsets offsets_;
   Transactions transactions_;
+  GroupService groups_;
 
   Mutex checkpoint_mutex_;  // serialises the writing of checkpoint files; held across their I/O
   UnservedBatches unserved_ WEIR_GUARDED_BY(checkpoint_mutex_);

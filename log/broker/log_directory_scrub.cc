@@ -22,6 +22,7 @@ void LogDirectory::open_scrubber() {
 }
 
 Duration LogDirectory::scrub_step() {
+  const MutexLock lock(upkeep_mutex_);
   return scrubber_ ? scrubber_->step() : std::chrono::hours(1);
 }
 

@@ -107,6 +107,7 @@ Status LogDirectory::start() {
     WEIR_TRY(recover_all());
   }
   open_scrubber();
+  open_cleaner();
   return {};
 }
 

@@ -90,6 +90,7 @@ Result<TopicDescription> LogDirectory::create_topic(const TopicSpec& spec) {
     // The checkpoint files know topics by name: the former one's positions must not be taken for
     // the new one's after a crash.
     WEIR_TRY(write_checkpoints());
+    WEIR_TRY(write_clean_ends());
   }
   const Uuid id = rng_.uuid();
   // One batch, as Kafka's controller writes it: topic, settings, partitions.
@@ -194,6 +195,7 @@ void LogDirectory::abandon_partitions(const TopicDescription& topic) {
 
 Result<std::vector<std::string>> LogDirectory::set_folders_aside(const TopicDescription& removed) {
   abandon_partitions(removed);
+  cleaner_->forget(removed.id);
   std::vector<std::string> aside;
   Status first;
   for (std::int32_t i = 0; i < removed.partitions; ++i) {
@@ -290,11 +292,7 @@ Status LogDirectory::delete_records(const TopicPartition& name, Offset before) {
   if (before == kNoOffset) {
     before = partition->offsets().high_watermark;
   }
-  WEIR_TRY(partition->advance_log_start(before));
-  WEIR_TRY(keep_producers(*partition, before));
-  // The start first: segments must not be gone while an old start is what a crash would find.
-  WEIR_TRY(write_log_starts());
-  return partition->remove_old_segments();
+  return give_up_records(*partition, before);
 }
 
 void LogDirectory::topics_changed() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "log/broker/partition_key.h"
 #include "log/partition/partition_scrub.h"
 
 #include <weir/log/embedded_log.h>
@@ -22,8 +23,6 @@ struct ScrubOptions {
   std::int64_t interval_ms = 7LL * 24 * 3600 * 1000;
 };
 
-// Topic id and partition: a topic of the same name that is made anew is another one.
-using PartitionKey = std::pair<Uuid, PartitionId>;
 using DamageByPartition = std::map<PartitionKey, std::vector<SegmentDamage>>;
 
 // What a scrub knows from one start to the next (docs/formats/checksums.md).

@@ -44,7 +44,14 @@ Result<std::unique_ptr<Consumer>> Consumer::open(Backend& backend, ConsumerOptio
   WEIR_TRY_ASSIGN(std::unique_ptr<RecordSource> source, backend.make_source(source_options));
   std::unique_ptr<Group> group;
   if (!options.group_id.empty()) {
-    WEIR_TRY_ASSIGN(group, backend.make_group(options.group_id));
+    GroupOptions group_options;
+    group_options.client_id = options.client_id;
+    group_options.instance_id = options.instance_id;
+    group_options.assignors = options.assignors;
+    group_options.session_timeout = options.session_timeout;
+    group_options.max_poll_interval = options.max_poll_interval;
+    WEIR_TRY_ASSIGN(group, backend.make_group_member(options.group_id, group_options));
+    group->set_waker([source = source.get()] { source->wakeup(); });
   }
   return std::unique_ptr<Consumer>(
       new Consumer(backend, std::move(options), reset, std::move(source), std::move(group)));
@@ -153,6 +160,11 @@ std::vector<TopicPartition> Consumer::assignment() const {
     partitions.push_back(*assigned.name);
   }
   return partitions;
+}
+
+Result<GroupMetadata> Consumer::group_metadata() const {
+  WEIR_TRY(check_group("tell its membership"));
+  return group_->metadata();
 }
 
 void Consumer::wakeup() {

@@ -1,10 +1,14 @@
+#include "log/client/assignors.h"
 #include "log/client/offset_reset.h"
 
 #include <weir/log/consumer.h>
 #include <weir/log/settings.h>
 
+#include <fmt/core.h>
+
 #include <array>
 #include <chrono>
+#include <utility>
 
 namespace weir::log {
 namespace {
@@ -19,7 +23,28 @@ struct ConsumerSettings {
   std::int64_t fetch_max_bytes = 64 << 10;
   std::int64_t max_partition_fetch_bytes = 1 << 20;
   bool check_crcs = true;
+  std::string assignors{"cooperative-sticky"};
+  std::string instance_id;
+  std::string client_id;
+  std::int64_t session_timeout_ms = 45'000;
+  std::int64_t max_poll_interval_ms = 300'000;
 };
+
+// "range, cooperative-sticky" in its parts.
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> parts;
+  std::string part;
+  for (const char c : text + ",") {
+    if (c == ',') {
+      if (!part.empty()) {
+        parts.push_back(std::exchange(part, {}));
+      }
+    } else if (c != ' ') {
+      part.push_back(c);
+    }
+  }
+  return parts;
+}
 
 using P = Property<ConsumerSettings>;
 const std::array kProperties{
@@ -60,6 +85,26 @@ const std::array kProperties{
     P{.name = "check.crcs",
       .member = &ConsumerSettings::check_crcs,
       .doc = "Verify batches read from disk."},
+    P{.name = "partition.assignment.strategy",
+      .member = &ConsumerSettings::assignors,
+      .doc = "How a group shares out partitions, the best first: range, roundrobin, "
+             "cooperative-sticky."},
+    P{.name = "group.instance.id",
+      .member = &ConsumerSettings::instance_id,
+      .doc = "Makes it a static member, which keeps its partitions over a restart."},
+    P{.name = "client.id",
+      .member = &ConsumerSettings::client_id,
+      .doc = "Name in the descriptions of groups."},
+    P{.name = "session.timeout.ms",
+      .member = &ConsumerSettings::session_timeout_ms,
+      .min = 1,
+      .max = INT32_MAX,
+      .doc = "How long a member's place is kept that is not heard of."},
+    P{.name = "max.poll.interval.ms",
+      .member = &ConsumerSettings::max_poll_interval_ms,
+      .min = 1,
+      .max = INT32_MAX,
+      .doc = "A member that does not poll for so long loses its partitions."},
 };
 
 }  // namespace
@@ -73,6 +118,20 @@ Result<ConsumerOptions> ConsumerOptions::parse(const std::map<std::string, std::
   }
   const Result<ConsumerSettings> read =
       parse_settings<ConsumerSettings>("consumer", kProperties, settings);
+  if (read.ok()) {
+    const std::vector<std::string> names = split_list(read->assignors);
+    if (names.empty()) {
+      problems.emplace_back("partition.assignment.strategy is empty; use cooperative-sticky");
+    }
+    for (const std::string& name : names) {
+      if (!parse_assignment_strategy(name)) {
+        problems.push_back(fmt::format(
+            "partition.assignment.strategy={}: unknown; there are range, roundrobin and "
+            "cooperative-sticky",
+            name));
+      }
+    }
+  }
   if (!read.ok()) {
     problems.insert(problems.begin(), read.error().message());
   } else if (read->group_id.empty() && settings.contains("enable.auto.commit") &&
@@ -98,6 +157,11 @@ Result<ConsumerOptions> ConsumerOptions::parse(const std::map<std::string, std::
   options.poll_bytes_max = static_cast<std::size_t>(read->fetch_max_bytes);
   options.partition_bytes_max = static_cast<std::size_t>(read->max_partition_fetch_bytes);
   options.check_crcs = read->check_crcs;
+  options.assignors = split_list(read->assignors);
+  options.instance_id = read->instance_id;
+  options.client_id = read->client_id;
+  options.session_timeout = std::chrono::milliseconds(read->session_timeout_ms);
+  options.max_poll_interval = std::chrono::milliseconds(read->max_poll_interval_ms);
   return options;
 }
 

@@ -1,33 +1,129 @@
 #include "log/client/embedded_group.h"
 
+#include "log/coordinator/consumer_protocol.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace weir::log {
+namespace {
 
-EmbeddedGroup::~EmbeddedGroup() {
-  members_.leave(group_id_, this);
+// A rebalance of two phases takes about ten; more come with the next poll().
+constexpr int kStepsMax = 32;
+
+std::int32_t to_ms(Duration duration) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(ms, 1, INT32_MAX));
 }
 
-Status EmbeddedGroup::join(std::vector<std::string> topics, std::string /*user_data*/,
+std::optional<std::string> instance_of(const GroupOptions& options) {
+  return options.instance_id.empty() ? std::nullopt : std::optional(options.instance_id);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Group>> EmbeddedGroup::make(LogDirectory& directory, std::string group_id,
+                                                   GroupOptions options) {
+  if (group_id.empty() || group_id.size() > INT16_MAX) {
+    return Error(Errc::kInvalidArgument, "a group id has 1 to 32,767 bytes");
+  }
+  if (options.instance_id.size() > 249) {
+    return Error(Errc::kInvalidConfig,
+                 fmt::format("group.instance.id of {} bytes: at most 249 are allowed",
+                             options.instance_id.size()));
+  }
+  std::vector<AssignmentStrategy> strategies;
+  if (options.assignor == nullptr) {
+    if (options.assignors.empty()) {
+      options.assignors.emplace_back(kDefaultAssignmentStrategy);
+    }
+    for (const std::string& name : options.assignors) {
+      const auto strategy = parse_assignment_strategy(name);
+      if (!strategy) {
+        return Error(Errc::kInvalidConfig,
+                     fmt::format("partition.assignment.strategy={}: unknown; there are range, "
+                                 "roundrobin and cooperative-sticky",
+                                 name));
+      }
+      strategies.push_back(*strategy);
+    }
+  }
+  std::unique_ptr<EmbeddedGroup> group(
+      new EmbeddedGroup(directory, std::move(group_id), std::move(options)));
+  // As in Kafka: what the members do is what all their assignors can.
+  group->cooperative_ = group->options_.assignor != nullptr
+                            ? group->options_.assignor->is_cooperative()
+                            : std::ranges::all_of(strategies, is_cooperative);
+  group->strategies_ = std::move(strategies);
+  return std::unique_ptr<Group>(std::move(group));
+}
+
+EmbeddedGroup::EmbeddedGroup(LogDirectory& directory, std::string group_id, GroupOptions options)
+    : directory_(directory), group_id_(std::move(group_id)), options_(std::move(options)) {
+  if (!directory_.read_only()) {
+    local_ = groups().add_local(group_id_, options_.max_poll_interval,
+                                [mailbox = mailbox_] { mailbox->wake(); });
+  }
+}
+
+EmbeddedGroup::~EmbeddedGroup() {
+  set_waker({});
+  leave().ignore("its session ends without it");
+  if (local_ != 0) {
+    groups().remove_local(local_);
+  }
+}
+
+void EmbeddedGroup::Mailbox::wake() {
+  const MutexLock lock(mutex);
+  if (waker) {
+    waker();
+  }
+}
+
+void EmbeddedGroup::set_waker(std::function<void()> waker) {
+  const MutexLock lock(mailbox_->mutex);
+  mailbox_->waker = std::move(waker);
+}
+
+std::uint64_t EmbeddedGroup::new_ticket() {
+  const MutexLock lock(mailbox_->mutex);
+  mailbox_->join.reset();
+  mailbox_->sync.reset();
+  return ++mailbox_->ticket;
+}
+
+GroupIdentity EmbeddedGroup::identity() const {
+  GroupIdentity who;
+  who.group = group_id_;
+  if (!member_id_.empty() && generation_ >= 0) {
+    who.generation = generation_;
+    who.member_id = member_id_;
+    who.instance_id = instance_of(options_);
+  }
+  return who;
+}
+
+// --- The port
+
+Status EmbeddedGroup::join(std::vector<std::string> topics, std::string user_data,
                            GroupListener& listener) {
-  WEIR_TRY(members_.join(group_id_, this));
   topics_ = std::set<std::string>(topics.begin(), topics.end());
-  first_poll_ = listener_ == nullptr;
+  user_data_ = std::move(user_data);
+  if (listener_ == nullptr) {
+    first_assignment_ = true;
+    fatal_ = Status();
+    phase_ = Phase::kMustJoin;
+  } else if (phase_ == Phase::kMember) {
+    phase_ = Phase::kMustJoin;
+  }
   listener_ = &listener;
   topics_seen_ = 0;
   return {};
-}
-
-EmbeddedGroup::Owned EmbeddedGroup::partitions_now() {
-  Owned partitions;
-  for (const std::string& topic : topics_) {
-    const Result<TopicDescription> description = directory_.describe_topic(topic);
-    const std::int32_t count = description.ok() ? description->partitions : 0;
-    for (std::int32_t i = 0; i < count; ++i) {
-      partitions.emplace(TopicPartition{topic, PartitionId(i)}, description->id);
-    }
-  }
-  return partitions;
 }
 
 Status EmbeddedGroup::poll() {
@@ -35,46 +131,39 @@ Status EmbeddedGroup::poll() {
     return {};
   }
   WEIR_TRY(directory_.refresh());
-  const std::uint64_t topics = directory_.topic_generation();
-  if (topics == topics_seen_) {
-    return {};
+  if (directory_.read_only()) {
+    return poll_alone();
   }
-  topics_seen_ = topics;
-  const Owned before = std::exchange(owned_, partitions_now());
-  std::vector<TopicPartition> lost;
-  std::vector<TopicPartition> revoked;
-  std::vector<TopicPartition> added;
-  for (const auto& [partition, id] : before) {
-    const auto now = owned_.find(partition);
-    if (now != owned_.end() && now->second == id) {
-      continue;
+  WEIR_TRY(fatal_);
+  lose_gone_topics();
+  WEIR_TRY(check_alive());
+  for (int i = 0; i < kStepsMax; ++i) {
+    WEIR_TRY_ASSIGN(const bool more, step());
+    if (!more) {
+      break;
     }
-    const Result<TopicDescription> topic = directory_.describe_topic(partition.topic);
-    (topic.ok() && topic->id == id ? revoked : lost).push_back(partition);
-  }
-  for (const auto& [partition, id] : owned_) {
-    const auto was = before.find(partition);
-    if (was == before.end() || was->second != id) {
-      added.push_back(partition);
-    }
-  }
-  if (!lost.empty()) {
-    listener_->on_lost(lost);
-  }
-  if (!revoked.empty()) {
-    listener_->on_revoked(revoked);
-  }
-  if (!added.empty() || std::exchange(first_poll_, false)) {
-    first_poll_ = false;
-    listener_->on_assigned(added);
   }
   return {};
 }
 
 Status EmbeddedGroup::leave() {
-  members_.leave(group_id_, this);
+  if (local_ != 0 && listener_ != nullptr) {
+    GroupIdentity nobody;
+    nobody.group = group_id_;
+    groups().set_local(local_, nobody);
+    new_ticket();
+    if (!member_id_.empty() && options_.instance_id.empty()) {
+      const LeavingMember one{member_id_, std::nullopt};
+      WEIR_TRY(groups().leave(group_id_, {&one, 1}));
+    }
+  }
+  member_id_.clear();
+  generation_ = -1;
   owned_.clear();
+  assigned_user_data_.clear();
   listener_ = nullptr;
+  is_leader_ = false;
+  phase_ = Phase::kMustJoin;
   return {};
 }
 
@@ -83,8 +172,15 @@ Status EmbeddedGroup::commit(std::span<const std::pair<TopicPartition, Committed
     return Error(Errc::kReadOnly,
                  "offsets cannot be committed through a log that was opened for reading");
   }
-  WEIR_TRY(members_.check_commit(group_id_, this));
-  return directory_.offsets().commit(group_id_, offsets);
+  const GroupIdentity who = identity();
+  if (listener_ != nullptr && who.member_id.empty()) {
+    // Who subscribed must not pass for a simple consumer when it is no member.
+    return Error(Errc::kFenced,
+                 fmt::format("a consumer of group {} that is not a member of it cannot commit: it "
+                             "has not joined yet, or its partitions were lost; poll to join",
+                             group_id_));
+  }
+  return groups().commit(who, offsets);
 }
 
 Result<std::vector<std::optional<CommittedOffset>>> EmbeddedGroup::committed(
@@ -106,7 +202,318 @@ Result<std::vector<std::optional<CommittedOffset>>> EmbeddedGroup::committed_sta
 }
 
 GroupMetadata EmbeddedGroup::metadata() const {
-  return GroupMetadata{group_id_, 1, group_id_ + "-1"};
+  const GroupIdentity who = identity();
+  return GroupMetadata{group_id_, who.generation, who.member_id, who.instance_id.value_or("")};
+}
+
+// --- The member
+
+Status EmbeddedGroup::check_alive() {
+  WEIR_TRY_ASSIGN(const GroupError heard, groups().poll_local(local_));
+  if (phase_ != Phase::kMember || heard == GroupError::kNone) {
+    return {};
+  }
+  if (heard == GroupError::kRebalanceInProgress) {
+    phase_ = Phase::kMustJoin;
+    return {};
+  }
+  return refused(heard);
+}
+
+Result<bool> EmbeddedGroup::step() {
+  switch (phase_) {
+    case Phase::kMustJoin:
+      WEIR_TRY(ask_to_join());
+      return true;
+    case Phase::kJoining:
+      return take_join();
+    case Phase::kSyncing:
+      return take_sync();
+    case Phase::kMember:
+      if (is_leader_ && topics_changed_for_leader()) {
+        phase_ = Phase::kMustJoin;
+        return true;
+      }
+      return false;
+  }
+  return false;
+}
+
+Status EmbeddedGroup::ask_to_join() {
+  std::vector<TopicPartition> gone;
+  for (const auto& [partition, id] : owned_) {
+    if (!cooperative_ || !topics_.contains(partition.topic)) {
+      gone.push_back(partition);
+    }
+  }
+  give_up(gone);
+  ConsumerSubscription subscription;
+  subscription.topics.assign(topics_.begin(), topics_.end());
+  if (!user_data_.empty()) {
+    subscription.user_data = user_data_;
+  }
+  subscription.owned = owned_names();
+  subscription.generation = generation_;
+  JoinGroupRequest request;
+  request.group = group_id_;
+  request.member_id = member_id_;
+  request.instance_id = instance_of(options_);
+  request.client_id = options_.client_id.empty() ? "weir" : options_.client_id;
+  request.client_host = kInProcessHost;
+  request.session_timeout_ms = to_ms(options_.session_timeout);
+  request.rebalance_timeout_ms = to_ms(options_.max_poll_interval);
+  request.protocol_type = kConsumerProtocolType;
+  for (const std::string& name : protocol_names()) {
+    request.protocols.push_back({name, encode_subscription(subscription)});
+  }
+  phase_ = Phase::kJoining;
+  return groups().join(request,
+                       [mailbox = mailbox_, ticket = new_ticket()](const JoinGroupAnswer& answer) {
+                         {
+                           const MutexLock lock(mailbox->mutex);
+                           if (mailbox->ticket != ticket) {
+                             return;
+                           }
+                           mailbox->join = answer;
+                         }
+                         mailbox->wake();
+                       });
+}
+
+Result<bool> EmbeddedGroup::take_join() {
+  std::optional<JoinGroupAnswer> answer;
+  {
+    const MutexLock lock(mailbox_->mutex);
+    answer = std::exchange(mailbox_->join, std::nullopt);
+  }
+  if (!answer) {
+    return false;
+  }
+  if (answer->error == GroupError::kMemberIdRequired) {
+    member_id_ = answer->member_id;
+    phase_ = Phase::kMustJoin;
+    return true;
+  }
+  if (answer->error != GroupError::kNone) {
+    WEIR_TRY(refused(answer->error));
+    return true;
+  }
+  member_id_ = answer->member_id;
+  generation_ = answer->generation;
+  is_leader_ = answer->leader == member_id_;
+  groups().set_local(local_, identity());
+  WEIR_TRY(ask_to_sync(*answer));
+  return true;
+}
+
+Status EmbeddedGroup::ask_to_sync(const JoinGroupAnswer& answer) {
+  SyncGroupRequest request;
+  request.group = group_id_;
+  request.generation = generation_;
+  request.member_id = member_id_;
+  request.instance_id = instance_of(options_);
+  request.protocol_type = answer.protocol_type;
+  request.protocol = answer.protocol;
+  if (is_leader_) {
+    auto assignments = assign(answer);
+    if (!assignments.ok()) {
+      phase_ = Phase::kMustJoin;
+      return std::move(assignments).error();
+    }
+    request.assignments = std::move(*assignments);
+  }
+  phase_ = Phase::kSyncing;
+  return groups().sync(request,
+                       [mailbox = mailbox_, ticket = new_ticket()](const SyncGroupAnswer& synced) {
+                         {
+                           const MutexLock lock(mailbox->mutex);
+                           if (mailbox->ticket != ticket) {
+                             return;
+                           }
+                           mailbox->sync = synced;
+                         }
+                         mailbox->wake();
+                       });
+}
+
+Result<bool> EmbeddedGroup::take_sync() {
+  std::optional<SyncGroupAnswer> answer;
+  {
+    const MutexLock lock(mailbox_->mutex);
+    answer = std::exchange(mailbox_->sync, std::nullopt);
+  }
+  if (!answer) {
+    return false;
+  }
+  if (answer->error != GroupError::kNone) {
+    WEIR_TRY(refused(answer->error));
+    return true;
+  }
+  Result<ConsumerAssignment> assignment = decode_assignment(answer->assignment);
+  if (!assignment.ok()) {
+    return std::move(assignment)
+        .error()
+        .with_context(fmt::format("what the leader of group {} assigned", group_id_));
+  }
+  phase_ = Phase::kMember;
+  take_assignment(*assignment);
+  return phase_ != Phase::kMember;
+}
+
+// What the coordinator's refusal means, and whether the caller hears of it.
+Status EmbeddedGroup::refused(GroupError error) {
+  phase_ = Phase::kMustJoin;
+  switch (error) {
+    case GroupError::kNone:
+    case GroupError::kRebalanceInProgress:
+    case GroupError::kMemberIdRequired:
+      return {};
+    case GroupError::kIllegalGeneration:
+      lose_everything();
+      return {};
+    case GroupError::kCoordinatorNotAvailable: {
+      WEIR_TRY(groups().last_append(group_id_));
+      return {};
+    }
+    case GroupError::kInvalidSessionTimeout:
+      return Error(Errc::kInvalidConfig,
+                   fmt::format("session.timeout.ms={} is outside the limits of this log "
+                               "(group.min.session.timeout.ms, group.max.session.timeout.ms)",
+                               to_ms(options_.session_timeout)));
+    case GroupError::kGroupMaxSizeReached:
+      lose_everything();
+      member_id_.clear();
+      return Error(
+          Errc::kLocked,
+          fmt::format("group {} is full (group.max.size); close one of its consumers", group_id_));
+    case GroupError::kInconsistentGroupProtocol:
+      lose_everything();
+      member_id_.clear();
+      return Error(Errc::kInvalidConfig,
+                   fmt::format("members of group {} share no partition.assignment.strategy with "
+                               "this one ({}); use one that all have",
+                               group_id_, fmt::join(protocol_names(), ", ")));
+    case GroupError::kFencedInstanceId:
+      lose_everything();
+      member_id_.clear();
+      fatal_ = Error(Errc::kFenced,
+                     fmt::format("another member of group {} joined as group.instance.id={} and "
+                                 "took its place; each member needs an id of its own",
+                                 group_id_, options_.instance_id));
+      return fatal_;
+    default:
+      lose_everything();
+      member_id_.clear();
+      return {};
+  }
+}
+
+void EmbeddedGroup::take_assignment(const ConsumerAssignment& assignment) {
+  assigned_user_data_ = assignment.user_data.value_or("");
+  Owned next;
+  for (const TopicPartition& partition : assignment.partitions) {
+    const TopicState topic = topic_state(partition.topic);
+    if (partition.partition.value() < topic.partitions) {
+      next.emplace(partition, topic.id);  // else the topic is gone: its leader sees that, too
+    }
+  }
+  std::vector<TopicPartition> revoked;
+  std::vector<TopicPartition> added;
+  for (const auto& [partition, id] : owned_) {
+    if (!next.contains(partition)) {
+      revoked.push_back(partition);
+    }
+  }
+  for (const auto& [partition, id] : next) {
+    if (!owned_.contains(partition)) {
+      added.push_back(partition);
+    }
+  }
+  if (!revoked.empty()) {
+    phase_ = Phase::kMustJoin;  // so that others can have them
+  }
+  give_up(revoked);
+  for (const TopicPartition& partition : added) {
+    owned_.emplace(partition, next.at(partition));
+  }
+  if (!added.empty() || std::exchange(first_assignment_, false)) {
+    first_assignment_ = false;
+    listener_->on_assigned(added);
+  }
+}
+
+void EmbeddedGroup::give_up(const std::vector<TopicPartition>& partitions) {
+  if (partitions.empty()) {
+    return;
+  }
+  listener_->on_revoked(partitions);
+  for (const TopicPartition& partition : partitions) {
+    owned_.erase(partition);
+  }
+}
+
+void EmbeddedGroup::lose_everything() {
+  const std::vector<TopicPartition> lost = owned_names();
+  owned_.clear();
+  generation_ = -1;
+  is_leader_ = false;
+  assigned_user_data_.clear();
+  GroupIdentity nobody;
+  nobody.group = group_id_;
+  groups().set_local(local_, nobody);
+  if (!lost.empty()) {
+    listener_->on_lost(lost);
+  }
+}
+
+// --- Topics
+
+EmbeddedGroup::TopicState EmbeddedGroup::topic_state(const std::string& topic) const {
+  const Result<TopicDescription> found = directory_.describe_topic(topic);
+  return found.ok() ? TopicState{found->id, found->partitions} : TopicState{};
+}
+
+// Partitions whose topic is gone, or has been made anew, are nobody's.
+void EmbeddedGroup::lose_gone_topics() {
+  const std::uint64_t topics = directory_.topic_generation();
+  if (topics == topics_seen_) {
+    return;
+  }
+  topics_seen_ = topics;
+  std::vector<TopicPartition> lost;
+  for (const auto& [partition, id] : owned_) {
+    if (topic_state(partition.topic).id != id) {
+      lost.push_back(partition);
+    }
+  }
+  if (lost.empty()) {
+    return;
+  }
+  for (const TopicPartition& partition : lost) {
+    owned_.erase(partition);
+  }
+  if (phase_ == Phase::kMember) {
+    phase_ = Phase::kMustJoin;
+  }
+  listener_->on_lost(lost);
+}
+
+bool EmbeddedGroup::topics_changed_for_leader() {
+  const std::uint64_t topics = directory_.topic_generation();
+  if (topics == watched_at_) {
+    return false;
+  }
+  watched_at_ = topics;
+  return std::ranges::any_of(
+      watched_, [this](const auto& topic) { return topic_state(topic.first) != topic.second; });
+}
+
+std::vector<TopicPartition> EmbeddedGroup::owned_names() const {
+  std::vector<TopicPartition> names;
+  for (const auto& [partition, id] : owned_) {
+    names.push_back(partition);
+  }
+  return names;
 }
 
 }  // namespace weir::log

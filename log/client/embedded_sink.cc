@@ -66,6 +66,9 @@ Status EmbeddedSink::send(SinkTopic topic, PartitionId partition,
                     partition.value(), topic));
   }
   WEIR_TRY_ASSIGN(Target * to, target(topics_[topic], partition));
+  if (to->settings.cleanup.compacts) {
+    WEIR_TRY(check_keys(*to, records));
+  }
   if (!to->open) {
     to->open = true;
     open_targets_.emplace_back(topic, partition);
@@ -77,6 +80,18 @@ Status EmbeddedSink::send(SinkTopic topic, PartitionId partition,
       WEIR_TRY(add(*to, stamped));
     } else {
       WEIR_TRY(add(*to, record));
+    }
+  }
+  return {};
+}
+
+// Kafka's rule: compaction would take a record without a key away.
+Status EmbeddedSink::check_keys(const Target& target, std::span<const RecordRef> records) {
+  for (const RecordRef& record : records) {
+    if (record.key.is_null()) {
+      return Error(Errc::kInvalidRecord,
+                   fmt::format("{} is compacted (cleanup.policy): every record needs a key",
+                               target.log->options().name.to_string()));
     }
   }
   return {};

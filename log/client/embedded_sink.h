@@ -60,6 +60,7 @@ class EmbeddedSink : public RecordSink {
   Result<Target*> target(Topic& topic, PartitionId partition);
   Compression compression_of(const PartitionSettings& settings) const;
   BatchBuilder make_builder(const PartitionSettings& settings) const;
+  static Status check_keys(const Target& target, std::span<const RecordRef> records);
   Status check_size(const Target& target, const RecordRef& record) const;
   Status add(Target& target, const RecordRef& record);
   Status append(Target& target);

@@ -23,6 +23,12 @@ Status GroupOffsets::replay(Shard& shard, const RecordView& record) {
   }
   WEIR_TRY_ASSIGN(const std::optional<OffsetKey> key, decode_offset_key(record.key.view()));
   if (!key) {
+    WEIR_TRY_ASSIGN(const std::optional<std::string> group, decode_group_key(record.key.view()));
+    if (group && record.value.is_null()) {
+      shard.known_groups.erase(*group);
+    } else if (group) {
+      shard.known_groups.insert(*group);
+    }
     return {};
   }
   Group& group = shard.groups[key->group];
@@ -248,6 +254,53 @@ Status GroupOffsets::forget(const std::string& group, std::span<const TopicParti
     }
   }
   return {};
+}
+
+Result<std::vector<GroupOffsets::Stored>> GroupOffsets::stored(const std::string& group) {
+  std::vector<Stored> found;
+  const std::int32_t count = topic_.partition_count();
+  if (count == 0) {
+    return found;
+  }
+  const MutexLock lock(mutex_);
+  WEIR_TRY_ASSIGN(const Shard* from, shard(partition_for_group(group, count)));
+  if (const auto entries = from->groups.find(group); entries != from->groups.end()) {
+    for (const auto& [partition, entry] : entries->second) {
+      found.push_back({partition, entry.value.committed.offset, entry.value.commit_timestamp});
+    }
+  }
+  return found;
+}
+
+Result<std::vector<std::string>> GroupOffsets::stored_groups() {
+  std::vector<std::string> found;
+  const std::int32_t count = topic_.partition_count();
+  const MutexLock lock(mutex_);
+  for (std::int32_t i = 0; i < count; ++i) {
+    WEIR_TRY_ASSIGN(const Shard* from, shard(PartitionId(i)));
+    for (const auto& [group, entries] : from->groups) {
+      if (!entries.empty()) {
+        found.push_back(group);
+      }
+    }
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+Result<bool> GroupOffsets::note_group(const std::string& group) {
+  const MutexLock lock(mutex_);
+  WEIR_TRY_ASSIGN(Shard * at, shard(partition_for_group(group, topic_.partition_count())));
+  return at->known_groups.insert(group).second;
+}
+
+void GroupOffsets::forget_group(const std::string& group) {
+  const MutexLock lock(mutex_);
+  const std::int32_t count = topic_.partition_count();
+  const auto at = count == 0 ? shards_.end() : shards_.find(partition_for_group(group, count));
+  if (at != shards_.end()) {
+    at->second.known_groups.erase(group);
+  }
 }
 
 Status GroupOffsets::forget_topic(const std::string& topic) {

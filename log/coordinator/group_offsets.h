@@ -73,6 +73,20 @@ class GroupOffsets {
   // Writes tombstones for these offsets of a group; durable when ok, all or nothing (one batch).
   // Partitions without a committed offset are passed over. Errors: kNoSpace, kIo, kTimedOut.
   Status forget(const std::string& group, std::span<const TopicPartition> partitions);
+  // One offset as it is stored, whether it counts or not.
+  struct Stored {
+    TopicPartition partition;
+    Offset offset;
+    Timestamp commit_timestamp = 0;
+  };
+  Result<std::vector<Stored>> stored(const std::string& group);
+  // Groups with anything stored. Reads the whole topic.
+  Result<std::vector<std::string>> stored_groups();
+  // The group has a record of its own, which the first commit then does not write. false: it had
+  // one already. Errors: kCorrupt, kIo.
+  Result<bool> note_group(const std::string& group);
+  // The opposite, when its record was deleted.
+  void forget_group(const std::string& group);
   // Writes tombstones for every group's offsets of a topic.
   Status forget_topic(const std::string& topic);
   // Read-only processes: what was committed since is read again at the next question.
@@ -91,7 +105,7 @@ class GroupOffsets {
     std::map<std::string, Group> groups;
     // Of open transactions.
     std::map<ProducerId, Pending> pending;
-    std::set<std::string> known_groups;  // a group record exists
+    std::set<std::string> known_groups;  // a group record exists, or is being written
   };
 
   // Reads the partition if that was not done yet. Requires: the topic exists.

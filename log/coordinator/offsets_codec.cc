@@ -8,9 +8,7 @@ namespace weir::log {
 namespace {
 
 constexpr std::int16_t kOffsetKeyType = 1;
-constexpr std::int16_t kGroupKeyType = 2;
 constexpr std::int16_t kOffsetValueVersion = 4;
-constexpr std::int16_t kGroupValueVersion = 3;
 
 // One UTF-16 code unit of Java's hash.
 std::uint32_t hash_step(std::uint32_t hash, std::uint32_t unit) {
@@ -80,25 +78,6 @@ std::string encode_offset_value(const OffsetValue& value) {
     out.uvarint(value.topic_id.bytes.size());
     out.uuid(value.topic_id);
   }
-  return out.take();
-}
-
-std::string encode_group_key(const std::string& group) {
-  WireWriter out;
-  out.integer(kGroupKeyType);
-  out.string(group);
-  return out.take();
-}
-
-std::string encode_empty_group_value(Timestamp now) {
-  WireWriter out;
-  out.integer(kGroupValueVersion);
-  out.string("");                 // protocolType
-  out.integer(std::int32_t{0});   // generation
-  out.integer(std::int16_t{-1});  // protocol: null
-  out.integer(std::int16_t{-1});  // leader: null
-  out.integer(now);               // currentStateTimestamp
-  out.integer(std::int32_t{0});   // members
   return out.take();
 }
 

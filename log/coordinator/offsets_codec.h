@@ -1,5 +1,7 @@
 #pragma once
 
+#include "log/coordinator/group_codec.h"
+
 #include <weir/runtime/backend.h>
 #include <weir/runtime/bytes.h>
 #include <weir/runtime/result.h>
@@ -12,7 +14,7 @@ namespace weir::log {
 
 // Records of `__consumer_offsets` as Apache Kafka 4.3.1 writes them
 // (docs/formats/offsets_topic.md): key = int16 record type, then fields; value = int16 version,
-// then fields.
+// then fields. Those of the groups themselves are in group_codec.h.
 
 struct OffsetKey {
   std::string group;
@@ -26,8 +28,6 @@ struct OffsetValue {
 
 std::string encode_offset_key(const OffsetKey& key);        // type 1
 std::string encode_offset_value(const OffsetValue& value);  // version 4
-std::string encode_group_key(const std::string& group);     // type 2
-std::string encode_empty_group_value(Timestamp now);        // version 3, generation 0, no members
 
 // nullopt: a record of another type, to be skipped. Errors: kCorrupt.
 Result<std::optional<OffsetKey>> decode_offset_key(ByteView key);

@@ -29,6 +29,8 @@ class EmbeddedAdmin : public Admin {
   Result<std::vector<PartitionOffset>> group_offsets(const std::string& group) override;
   Status delete_group_offsets(const std::string& group,
                               std::span<const TopicPartition> partitions) override;
+  Result<GroupDescription> describe_group(const std::string& group) override;
+  Status delete_group(const std::string& group) override;
 
  private:
   Status refresh_offsets();

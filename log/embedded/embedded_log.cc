@@ -16,6 +16,21 @@ namespace {
 constexpr auto kCheckpointInterval = std::chrono::seconds(10);
 // A start has better things to do.
 constexpr auto kScrubDelay = std::chrono::seconds(30);
+constexpr auto kCleanerDelay = std::chrono::seconds(30);  // log.initial.task.delay.ms
+
+GroupServiceOptions group_options(const EmbeddedLogOptions& options, std::uint64_t seed) {
+  GroupServiceOptions result;
+  result.groups.initial_delay_ms =
+      static_cast<std::int32_t>(options.group_initial_rebalance_delay_ms);
+  result.groups.members_max = static_cast<std::int32_t>(options.group_max_size);
+  result.groups.session_timeout_min_ms =
+      static_cast<std::int32_t>(options.group_min_session_timeout_ms);
+  result.groups.session_timeout_max_ms =
+      static_cast<std::int32_t>(options.group_max_session_timeout_ms);
+  result.groups.member_id_seed = seed;
+  result.offsets_retention_ms = options.offsets_retention_minutes * 60'000;
+  return result;
+}
 
 }  // namespace
 
@@ -29,10 +44,10 @@ Executor::TimerId EmbeddedLog::State::run_after(Duration wait, std::function<voi
 }
 
 void EmbeddedLog::State::schedule_checkpoint() {
+  const MutexLock lock(mutex);
   if (executor == nullptr) {
     return;
   }
-  const MutexLock lock(mutex);
   executor->cancel(timer);
   timer = run_after(due ? Duration(0) : Duration(kCheckpointInterval), [this] { checkpoint(); });
 }
@@ -63,6 +78,13 @@ void EmbeddedLog::State::schedule_scrub(Duration wait) {
   }
 }
 
+void EmbeddedLog::State::schedule_cleaner(Duration wait) {
+  const MutexLock lock(mutex);
+  if (executor != nullptr) {
+    cleaner_timer = run_after(wait, [this] { schedule_cleaner(directory->cleaner_step()); });
+  }
+}
+
 void EmbeddedLog::State::schedule_transactions() {
   const MutexLock lock(mutex);
   if (executor == nullptr) {
@@ -78,6 +100,29 @@ void EmbeddedLog::State::schedule_transactions() {
   });
 }
 
+void EmbeddedLog::State::schedule_groups(Duration wait) {
+  const MutexLock lock(mutex);
+  if (executor != nullptr) {
+    executor->cancel(group_timer);
+    group_timer = run_after(wait, [this] { schedule_groups(directory->groups().tick()); });
+  }
+}
+
+void EmbeddedLog::State::schedule_expiry() {
+  const MutexLock lock(mutex);
+  if (executor == nullptr) {
+    return;
+  }
+  const auto wait = std::chrono::milliseconds(options.offsets_check_interval_ms);
+  expiry_timer = run_after(wait, [this] {
+    if (const auto expired = directory->groups().expire_offsets(); !expired.ok()) {
+      WEIR_WARN("committed offsets could not be looked through for old ones error=\"{}\"",
+                expired.error().to_string());
+    }
+    schedule_expiry();
+  });
+}
+
 void EmbeddedLog::State::stop_background() {
   background->stop();
   const MutexLock lock(mutex);
@@ -85,6 +130,9 @@ void EmbeddedLog::State::stop_background() {
     executor->cancel(timer);
     executor->cancel(scrub_timer);
     executor->cancel(transaction_timer);
+    executor->cancel(cleaner_timer);
+    executor->cancel(group_timer);
+    executor->cancel(expiry_timer);
   }
 }
 
@@ -92,6 +140,10 @@ EmbeddedLog::EmbeddedLog(std::unique_ptr<State> state) : state_(std::move(state)
 
 EmbeddedLog::~EmbeddedLog() {
   state_->stop_background();
+  {
+    const MutexLock lock(state_->mutex);  // the directory may ask for a checkpoint until it is gone
+    state_->executor = nullptr;
+  }
   state_->own_executor.reset();
 }
 
@@ -114,6 +166,7 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
   directory.transaction_partitions = options.transaction_partitions;
   directory.transactions.max_timeout_ms = options.transaction_max_timeout_ms;
   directory.transactions.id_expiration_ms = options.transactional_id_expiration_ms;
+  directory.groups = group_options(options, directory.seed);
   directory.wal.file_bytes_min = options.wal_file_bytes_min;
   directory.wal.file_bytes_max = std::max(options.wal_file_bytes_min, options.wal_file_bytes_max);
   directory.wal.total_bytes_max = options.wal_bytes_max;
@@ -122,6 +175,12 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
   directory.disk_reserve_bytes = options.disk_reserve_bytes;
   directory.producers.expiration_ms = options.producer_id_expiration_ms;
   directory.scrub = {options.scrub_bytes_per_second, options.scrub_interval_ms};
+  directory.cleaner.compacts = options.cleaner_enable;
+  directory.cleaner.retention_check_interval_ms = options.retention_check_interval_ms;
+  directory.cleaner.backoff_ms = options.cleaner_backoff_ms;
+  directory.cleaner.io_bytes_per_second = options.cleaner_io_bytes_per_second;
+  directory.cleaner.dedupe_buffer_bytes =
+      static_cast<std::size_t>(options.cleaner_dedupe_buffer_bytes);
   if (options.background) {
     directory.checkpoint_due = [state = state.get()] { state->checkpoint_soon(); };
   }
@@ -147,6 +206,12 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
   state->schedule_checkpoint();
   state->schedule_scrub(kScrubDelay);
   state->schedule_transactions();
+  state->schedule_cleaner(kCleanerDelay);
+  state->schedule_expiry();
+  if (state->executor != nullptr) {
+    state->directory->groups().set_timer(
+        [state = state.get()] { state->schedule_groups(Duration::zero()); });
+  }
   return std::unique_ptr<EmbeddedLog>(new EmbeddedLog(std::move(state)));
 }
 
@@ -171,11 +236,16 @@ Result<std::unique_ptr<RecordSink>> EmbeddedLog::make_sink(const SinkOptions& op
 }
 
 Result<std::unique_ptr<Group>> EmbeddedLog::make_group(const std::string& group_id) {
-  if (group_id.empty() || group_id.size() > INT16_MAX) {
-    return Error(Errc::kInvalidArgument, "a group id has 1 to 32,767 bytes");
-  }
-  return std::unique_ptr<Group>(
-      std::make_unique<EmbeddedGroup>(*state_->directory, state_->group_members, group_id));
+  return make_group_member(group_id, {});
+}
+
+Result<std::unique_ptr<Group>> EmbeddedLog::make_group_member(const std::string& group_id,
+                                                              const GroupOptions& options) {
+  return EmbeddedGroup::make(*state_->directory, group_id, options);
+}
+
+Result<std::size_t> EmbeddedLog::expire_offsets() {
+  return state_->directory->groups().expire_offsets();
 }
 
 const RecoveryResult& EmbeddedLog::recovery() const {
@@ -188,6 +258,14 @@ std::vector<QuarantinedRange> EmbeddedLog::quarantined_ranges() const {
 
 ScrubProgress EmbeddedLog::scrub_progress() const {
   return state_->directory->scrub_progress();
+}
+
+CleanerProgress EmbeddedLog::cleaner_progress() const {
+  return state_->directory->cleaner_progress();
+}
+
+Status EmbeddedLog::compact_topic(const std::string& name) {
+  return state_->directory->compact_topic(name);
 }
 
 const std::string& EmbeddedLog::state_directory() const {

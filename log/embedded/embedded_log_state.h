@@ -1,7 +1,6 @@
 #pragma once
 
 #include "log/broker/log_directory.h"
-#include "log/client/group_members.h"
 #include "log/embedded/embedded_admin.h"
 
 #include <weir/log/embedded_log.h>
@@ -48,7 +47,6 @@ struct EmbeddedLog::State {
   EmbeddedLogOptions options;
   const std::shared_ptr<Background> background = std::make_shared<Background>();
   std::unique_ptr<EmbeddedAdmin> admin;
-  GroupMembers group_members;
   RecoveryResult recovery;
   std::unique_ptr<Executor> own_executor;
   Executor* executor = nullptr;  // null: no periodic work
@@ -58,6 +56,9 @@ struct EmbeddedLog::State {
   Executor::TimerId timer WEIR_GUARDED_BY(mutex) = 0;
   Executor::TimerId scrub_timer WEIR_GUARDED_BY(mutex) = 0;
   Executor::TimerId transaction_timer WEIR_GUARDED_BY(mutex) = 0;
+  Executor::TimerId cleaner_timer WEIR_GUARDED_BY(mutex) = 0;
+  Executor::TimerId group_timer WEIR_GUARDED_BY(mutex) = 0;
+  Executor::TimerId expiry_timer WEIR_GUARDED_BY(mutex) = 0;
 
   // Goes first: until it is gone it may ask for a checkpoint.
   std::unique_ptr<LogDirectory> directory;
@@ -69,6 +70,9 @@ struct EmbeddedLog::State {
   void checkpoint();
   void schedule_scrub(Duration wait);
   void schedule_transactions();
+  void schedule_cleaner(Duration wait);
+  void schedule_groups(Duration wait);
+  void schedule_expiry();
   void stop_background();
 };
 

@@ -154,13 +154,19 @@ Result<PartitionId> Producer::Impl::ask_partition_function(const ProducerRecord&
   return PartitionId(chosen);
 }
 
-Status Producer::Impl::check_size(const Open& open, const RecordRef& record) const {
+Status Producer::Impl::check_record(const Open& open, const RecordRef& record) const {
   struct Limit {
     const char* name;
     std::int64_t bytes;
   };
-  // The topic's limit is for what is stored; how large that is, compressed, the append tells.
   const PartitionSettings& settings = open.settings;
+  if (settings.cleanup.compacts && record.key.is_null()) {
+    // Compaction would take it away.
+    return Error(Errc::kInvalidRecord,
+                 fmt::format("topic {} is compacted (cleanup.policy): every record needs a key",
+                             open.name.topic));
+  }
+  // The topic's limit is for what is stored; how large that is, compressed, the append tells.
   const bool compressed = compression_of(open).codec != Codec::kNone;
   const Limit limits[] = {
       {"max.request.size", options_.max_request_size},
@@ -306,7 +312,7 @@ Status Producer::Impl::send(const ProducerRecord& record, Callback done, Linger 
              : to->partitioner.choose(record.key, static_cast<std::int32_t>(to->partitions.size()),
                                       rng_);
   WEIR_TRY_ASSIGN(Open * target, open(*to, record.topic, partition));
-  WEIR_TRY(check_size(*target, encoded));
+  WEIR_TRY(check_record(*target, encoded));
   const std::size_t bytes = payload_of(encoded) + kBatchHeaderBytes;
   if (!has_room(bytes)) [[unlikely]] {
     WEIR_TRY(wait_for_room(bytes));

@@ -104,7 +104,7 @@ class Producer::Impl {
   Result<Open*> open(Topic& topic, const std::string& name, PartitionId partition)
       WEIR_REQUIRES(mutex_);
   Result<PartitionId> ask_partition_function(const ProducerRecord& record) WEIR_EXCLUDES(mutex_);
-  Status check_size(const Open& open, const RecordRef& record) const;
+  Status check_record(const Open& open, const RecordRef& record) const;
   bool has_room(std::size_t bytes) const WEIR_REQUIRES(mutex_);
   // Lets go of the lock while it waits, so topics may go.
   Status wait_for_room(std::size_t bytes) WEIR_REQUIRES(mutex_);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace weir::log {
@@ -184,7 +185,7 @@ Result<Partition::Appended> LocalPartition::append_locked(SharedBytes& batch,
   stamp_offset(batch.data(), base, epoch);
   WEIR_TRY_ASSIGN(const BatchHeader header, read_batch_header(batch.view()));
   if (active_ == nullptr ||
-      active_->must_roll(header, segment_settings(settings), environment_.clock.now())) {
+      active_->must_roll(header, segment_rules(settings), environment_.clock.now())) {
     WEIR_TRY(roll(settings));
   }
   Status written = active_->append(batch.view(), header, segment_settings(settings));
@@ -215,6 +216,18 @@ Result<Partition::Appended> LocalPartition::append_locked(SharedBytes& batch,
   result.next_offset = header.next_offset();
   result.leader_epoch = epoch;
   return result;
+}
+
+// A part of segment.ms that differs from partition to partition, so that they do not all roll at
+// once.
+SegmentSettings LocalPartition::segment_rules(const PartitionSettings& settings) const {
+  SegmentSettings rules = segment_settings(settings);
+  const std::int64_t most = std::min(settings.segment_jitter_ms, rules.segment_ms);
+  if (most > 0) {
+    rules.segment_ms -= static_cast<std::int64_t>(std::hash<TopicPartition>{}(options_.name) %
+                                                  static_cast<std::uint64_t>(most));
+  }
+  return rules;
 }
 
 Status LocalPartition::check_open() const {
@@ -308,6 +321,7 @@ AppendRules LocalPartition::append_rules(AppendOrigin origin,
   AppendRules rules;
   rules.trust_records = origin != AppendOrigin::kClient;
   rules.allow_control = origin == AppendOrigin::kCoordinator;
+  rules.require_keys = settings.cleanup.compacts && origin == AppendOrigin::kClient;
   rules.timestamp_type = settings.timestamp_type;
   if (settings.timestamp_type == TimestampType::kCreateTime &&
       origin != AppendOrigin::kCoordinator) {
@@ -565,6 +579,7 @@ Status LocalPartition::set_settings(const PartitionSettings& settings) {
 
 void LocalPartition::abandon() {
   {
+    const MutexLock names(names_mutex_);
     const MutexLock appending(append_mutex_);
     const MutexLock lock(mutex_);
     closed_ = true;

@@ -16,8 +16,9 @@ namespace weir::log {
 
 // Partition over segments in a folder.
 //
-// Locks: append_mutex_ serialises appends, rolls, epochs and close and is held while they write;
-//        mutex_ guards what readers and the flusher see and is never held during I/O; order:
+// Locks: names_mutex_ serialises what removes or renames files of sealed segments; append_mutex_
+//        appends, rolls, epochs and close; both are held while they write. mutex_ guards what
+//        readers and the flusher see and is never held during I/O. Order: names_mutex_,
 //        append_mutex_, checksum_mutex_, mutex_, then a Segment's own. Callbacks (Durability,
 //        waiters) run outside both.
 class LocalPartition final : public Partition {
@@ -47,6 +48,9 @@ class LocalPartition final : public Partition {
                  std::optional<Offset> last_stable = std::nullopt) override;
   Status advance_log_start(Offset before) override;
   Status remove_old_segments() override;
+  Status roll_active() override;
+  Status replace_segments(const std::vector<std::shared_ptr<Segment>>& old,
+                          const CleanedSegment& cleaned) override;
   Offset recovery_point() const override;
   void release_idle() override;
   using Partition::close;
@@ -94,6 +98,7 @@ class LocalPartition final : public Partition {
   void note_side_change() WEIR_EXCLUDES(mutex_);
   bool writes_ahead() const { return environment_.durability->writes_ahead(); }
   Status roll(const PartitionSettings& settings) WEIR_REQUIRES(append_mutex_);
+  SegmentSettings segment_rules(const PartitionSettings& settings) const;
   void publish(SharedBytes batch, const BatchHeader& header, const PartitionSettings& settings,
                Pending& pending) WEIR_REQUIRES(append_mutex_);
   // Refuses appends from now on. Returns `error`.
@@ -136,7 +141,17 @@ class LocalPartition final : public Partition {
   // Whether the high watermark moved.
   bool mark_durable(Offset end) WEIR_REQUIRES(mutex_);
 
+  // --- Compaction; local_partition_clean.cc
+  Status check_replaceable(const Segments& old) const WEIR_REQUIRES(names_mutex_);
+  void take_place(const Segments& old, const CleanedSegment& cleaned) WEIR_REQUIRES(names_mutex_);
+  // Nobody is sent to these any more.
+  void forget(const Segments& segments) WEIR_REQUIRES(mutex_);
+
   // --- Reading; local_partition_read.cc
+  Result<std::optional<Offset>> find_time(Timestamp time, std::uint64_t& seen);
+  // After a look-up failed: whether its segments were replaced meanwhile, so that it may be tried
+  // again.
+  bool segments_changed(const Error& error, std::uint64_t seen) WEIR_EXCLUDES(mutex_);
   Error out_of_range(Offset from) const WEIR_REQUIRES(mutex_);
   struct Place {
     std::shared_ptr<Segment> segment;
@@ -146,19 +161,22 @@ class LocalPartition final : public Partition {
   // The segment that holds `offset`, or the first behind it.
   std::optional<Place> place_of(Offset offset) const WEIR_REQUIRES(mutex_);
   std::optional<Place> place_behind(const Segment& segment) const WEIR_EXCLUDES(mutex_);
+  // `seen`: counts removals and replacements of segments up to the look.
   Result<FetchResult> read_batches_from(Offset from, std::size_t bytes_max,
-                                        FetchIsolation isolation);
+                                        FetchIsolation isolation, std::uint64_t& seen);
   Result<FetchResult> read_files(FetchResult result, Place place, Offset limit,
                                  std::size_t bytes_max);
   void remember(const std::shared_ptr<Segment>& segment, Offset next, std::uint64_t position);
   void touch(const std::shared_ptr<Segment>& segment);
-  Result<Segments> list_segments(Offset high_watermark) WEIR_REQUIRES(append_mutex_);
+  // `anew`: what is known of them does not count.
+  Result<Segments> list_segments(Offset high_watermark, bool anew) WEIR_REQUIRES(append_mutex_);
 
   const Environment environment_;
   const OpenOptions options_;
   const RecoveryReport report_;
 
   Mutex checksum_mutex_;  // one writer of side-cars; behind append_mutex_, held during I/O
+  Mutex names_mutex_;
   mutable Mutex append_mutex_;
   std::shared_ptr<Segment> active_ WEIR_GUARDED_BY(append_mutex_);
   bool folder_exists_ WEIR_GUARDED_BY(append_mutex_);
@@ -174,6 +192,7 @@ class LocalPartition final : public Partition {
   mutable Mutex mutex_;
   PartitionSettings settings_ WEIR_GUARDED_BY(mutex_);
   Segments segments_ WEIR_GUARDED_BY(mutex_);
+  std::uint64_t segment_changes_ WEIR_GUARDED_BY(mutex_) = 0;  // removals and replacements
   LeaderEpochCache epochs_ WEIR_GUARDED_BY(mutex_);
   LeaderEpoch leader_epoch_ WEIR_GUARDED_BY(mutex_);
   Offset log_start_ WEIR_GUARDED_BY(mutex_);

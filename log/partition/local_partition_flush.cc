@@ -266,6 +266,7 @@ void LocalPartition::release_idle() {
 Status LocalPartition::close(FlushMode mode) {
   Status closed;
   {
+    const MutexLock names(names_mutex_);
     const MutexLock appending(append_mutex_);
     {
       const MutexLock lock(mutex_);

@@ -175,14 +175,9 @@ Status LocalPartition::collect_aborted(FetchResult& result) const {
     segments.assign(above == segments_.begin() ? above : std::prev(above), segments_.end());
   }
   for (const std::shared_ptr<Segment>& segment : segments) {
-    const Result<bool> complete =
-        segment->collect_aborted(from, result.next_offset, result.aborted);
-    if (!complete.ok() && complete.error().code() == Errc::kNotFound) {
-      const MutexLock lock(mutex_);
-      return out_of_range(from);  // removed since its batches were read
-    }
-    WEIR_TRY(complete.status());
-    if (*complete) {
+    WEIR_TRY_ASSIGN(const bool complete,
+                    segment->collect_aborted(from, result.next_offset, result.aborted));
+    if (complete) {
       break;
     }
   }

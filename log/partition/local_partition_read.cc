@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 // The half of LocalPartition that reads.
 
@@ -13,6 +14,8 @@ namespace {
 
 // Sealed segments that keep their file open and their indexes in memory.
 constexpr std::size_t kOpenSegmentsMax = 4;
+// How often a read looks again when the segment that it was sent to is gone.
+constexpr int kLooksMax = 8;
 
 }  // namespace
 
@@ -34,20 +37,47 @@ Error LocalPartition::out_of_range(Offset from) const {
 
 Result<FetchResult> LocalPartition::read(Offset from, std::size_t bytes_max,
                                          FetchIsolation isolation) {
-  WEIR_TRY_ASSIGN(FetchResult result, read_batches_from(from, bytes_max, isolation));
-  if (isolation == FetchIsolation::kCommitted && !result.batches.empty()) {
-    WEIR_TRY(collect_aborted(result));
+  for (int look = 1;; ++look) {
+    std::uint64_t seen = 0;
+    Result<FetchResult> result = read_batches_from(from, bytes_max, isolation, seen);
+    if (result.ok() && isolation == FetchIsolation::kCommitted && !result->batches.empty()) {
+      if (Status collected = collect_aborted(*result); !collected.ok()) {
+        result = std::move(collected).error();
+      }
+    }
+    if (result.ok() || look == kLooksMax || !segments_changed(result.error(), seen)) {
+      return result;
+    }
   }
-  return result;
+}
+
+bool LocalPartition::segments_changed(const Error& error, std::uint64_t seen) {
+  const bool may_be_gone = error.code() == Errc::kNotFound || error.code() == Errc::kCorrupt;
+  if (may_be_gone && options_.read_only) {
+    // The holder may have compacted or removed what was listed here.
+    const MutexLock appending(append_mutex_);
+    Result<Segments> segments = list_segments(offsets().high_watermark, true);
+    if (!segments.ok()) {
+      return false;
+    }
+    const MutexLock lock(mutex_);
+    const Segments before = std::exchange(segments_, *std::move(segments));
+    forget(before);
+    return true;
+  }
+  const MutexLock lock(mutex_);
+  return may_be_gone && segment_changes_ != seen;
 }
 
 Result<FetchResult> LocalPartition::read_batches_from(Offset from, std::size_t bytes_max,
-                                                      FetchIsolation isolation) {
+                                                      FetchIsolation isolation,
+                                                      std::uint64_t& seen) {
   FetchResult result;
   Offset limit;
   std::optional<Place> place;
   {
     const MutexLock lock(mutex_);
+    seen = segment_changes_;
     if (from < log_start_ || from > log_end_) {
       return out_of_range(from);
     }
@@ -152,14 +182,14 @@ Result<FetchResult> LocalPartition::read_files(FetchResult result, Place place, 
 void LocalPartition::remember(const std::shared_ptr<Segment>& segment, Offset next,
                               std::uint64_t position) {
   const MutexLock lock(mutex_);
-  if (!closed_) {
+  if (!closed_ && !segment->is_retired()) {
     hints_[next_hint_++ % hints_.size()] = Hint{next, position, segment};
   }
 }
 
 // Keeps the most recently used sealed segments ready and closes the others.
 void LocalPartition::touch(const std::shared_ptr<Segment>& segment) {
-  if (!segment->sealed()) {
+  if (!segment->sealed() || segment->is_retired()) {
     return;
   }
   std::shared_ptr<Segment> oldest;
@@ -181,11 +211,22 @@ void LocalPartition::touch(const std::shared_ptr<Segment>& segment) {
 }
 
 Result<std::optional<Offset>> LocalPartition::offset_for_time(Timestamp time) {
+  for (int look = 1;; ++look) {
+    std::uint64_t seen = 0;
+    Result<std::optional<Offset>> result = find_time(time, seen);
+    if (result.ok() || look == kLooksMax || !segments_changed(result.error(), seen)) {
+      return result;
+    }
+  }
+}
+
+Result<std::optional<Offset>> LocalPartition::find_time(Timestamp time, std::uint64_t& seen) {
   Segments segments;
   Offset from;
   Offset limit;
   {
     const MutexLock lock(mutex_);
+    seen = segment_changes_;
     segments = segments_;
     from = log_start_;
     limit = high_watermark_;
@@ -222,7 +263,7 @@ Status LocalPartition::refresh(Offset log_start, Offset high_watermark,
         return Status();
       }
     }
-    WEIR_TRY_ASSIGN(Segments segments, list_segments(high_watermark));
+    WEIR_TRY_ASSIGN(Segments segments, list_segments(high_watermark, false));
     Offset stable = last_stable.value_or(high_watermark);
     if (!last_stable) {
       WEIR_TRY(find_last_stable(high_watermark, segments, &stable));
@@ -254,9 +295,9 @@ Status LocalPartition::refresh(Offset log_start, Offset high_watermark,
   return Status();
 }
 
-Result<LocalPartition::Segments> LocalPartition::list_segments(Offset high_watermark) {
+Result<LocalPartition::Segments> LocalPartition::list_segments(Offset high_watermark, bool anew) {
   Segments known;
-  {
+  if (!anew) {
     const MutexLock lock(mutex_);
     known = segments_;
   }

@@ -35,16 +35,19 @@ Status LocalPartition::advance_log_start(Offset before) {
 }
 
 Status LocalPartition::remove_old_segments() {
+  const MutexLock names(names_mutex_);
   const MutexLock appending(append_mutex_);
   WEIR_TRY(check_open());
   Segments doomed;
   {
     const MutexLock lock(mutex_);
     while (segments_.size() > 1 && segments_[1]->base_offset() <= log_start_) {
-      std::erase(recent_, segments_.front());
       doomed.push_back(segments_.front());
       segments_.erase(segments_.begin());
     }
+    forget(doomed);
+    tail_.drop_below(log_start_);
+    count_tail();
   }
   if (doomed.empty()) {
     return Status();
@@ -65,6 +68,16 @@ Status LocalPartition::remove_old_segments() {
     }
   }
   return environment_.files.sync_directory(options_.path);
+}
+
+Status LocalPartition::roll_active() {
+  const MutexLock appending(append_mutex_);
+  WEIR_TRY(check_open());
+  if (active_ == nullptr || active_->size_bytes() == 0) {
+    return Status();
+  }
+  unclean_ = true;
+  return roll(settings());
 }
 
 }  // namespace weir::log

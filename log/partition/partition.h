@@ -3,6 +3,7 @@
 #include "log/durability/durability.h"
 #include "log/durability/wal_reader.h"
 #include "log/partition/append_options.h"
+#include "log/partition/cleanup_settings.h"
 #include "log/partition/notifier.h"
 #include "log/partition/producer_state.h"
 #include "log/record/batch_header.h"
@@ -21,6 +22,7 @@
 
 namespace weir::log {
 
+struct CleanedSegment;   // log/partition/segment_swap.h
 class DiskReserve;       // log/partition/disk_reserve.h
 class Segment;           // log/segment/segment.h
 class SegmentResources;  // log/segment/segment_resources.h
@@ -41,6 +43,8 @@ struct PartitionSettings {
   std::int64_t timestamp_after_max_ms = 3600LL * 1000;
   DurabilityMode durability = DurabilityMode::kFsync;
   std::optional<Compression> compression;  // of stored batches; nullopt: as they came
+  std::int64_t segment_jitter_ms = 0;
+  CleanupSettings cleanup;
 
   // Largest batch that the partition takes.
   std::int64_t batch_bytes_max() const { return std::min(max_message_bytes, segment_bytes); }
@@ -225,6 +229,16 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
   // when `before` is negative or above the high watermark; kReadOnly, kIo.
   virtual Status advance_log_start(Offset before) = 0;
   virtual Status remove_old_segments() = 0;
+  // The next batch starts a new segment; nothing happens when the active one is empty. Retention
+  // does so before it gives up all of the active one. Errors: kReadOnly, kClosed, kIo, kNoSpace.
+  virtual Status roll_active() = 0;
+  // Puts one segment in the place of `old`, neighbours that are sealed: what compaction left of
+  // them. Readers that hold them keep their data. Either all of them are in force after a crash or
+  // the new one is. Errors: kNotFound when they are not this log's segments any more (retention
+  // took one away), kReadOnly, kClosed, kNoSpace, kIo: nothing was changed, or, when the disk
+  // failed on the way, the log refuses further appends and the next start finishes it.
+  virtual Status replace_segments(const std::vector<std::shared_ptr<Segment>>& old,
+                                  const CleanedSegment& cleaned) = 0;
   // Offset below which everything is synced.
   virtual Offset recovery_point() const = 0;
   // Gives back descriptors and memory when nothing was appended since the last call.

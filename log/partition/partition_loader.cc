@@ -1,6 +1,7 @@
 #include "log/partition/partition_loader.h"
 
 #include "log/partition/partition_metadata.h"
+#include "log/partition/segment_swap.h"
 #include "log/segment/segment_names.h"
 
 #include <weir/runtime/logger.h>
@@ -83,6 +84,13 @@ class Loader {
       return entries.error().code() == Errc::kNotFound ? Status() : entries.status();
     }
     log_.folder_exists = true;
+    if (!options_.read_only) {
+      WEIR_TRY_ASSIGN(const bool is_changed,
+                      finish_swaps(files_, options_.path, *entries, options_.checksum_folder));
+      if (is_changed) {
+        WEIR_TRY_ASSIGN(entries, files_.list(options_.path));
+      }
+    }
     for (const DirectoryEntry& entry : *entries) {
       names_.insert(entry.name);
       const std::optional<Offset> base = parse_log_file_name(entry.name);

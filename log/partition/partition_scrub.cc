@@ -30,6 +30,12 @@ Result<bool> knows_all(ChecksumReader known, std::uint64_t bytes) {
 
 PartitionScrub::Progress PartitionScrub::step(std::uint64_t bytes) {
   Progress progress;
+  if (segment_ != nullptr && segment_->is_retired()) {
+    // Removed, or compacted: what took its place was read when it was written.
+    end_side_car();
+    scrub_.reset();
+    segment_.reset();
+  }
   if (segment_ == nullptr) {
     if (!begin()) {
       progress.is_done = true;

@@ -44,6 +44,13 @@ bool TailCache::collect(Offset from, Offset limit, std::size_t bytes_max,
   return true;
 }
 
+void TailCache::drop_below(Offset end) {
+  while (!entries_.empty() && entries_.front().header.next_offset() <= end) {
+    bytes_ -= entries_.front().bytes.capacity();
+    entries_.pop_front();
+  }
+}
+
 void TailCache::clear() {
   entries_.reset();
   bytes_ = 0;

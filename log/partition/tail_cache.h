@@ -23,6 +23,8 @@ class TailCache {
   bool collect(Offset from, Offset limit, std::size_t bytes_max,
                std::vector<FetchedBatch>& out) const;
   void clear();
+  // Forgets what ends at or below `end`.
+  void drop_below(Offset end);
   std::size_t size_bytes() const { return bytes_; }
 
  private:

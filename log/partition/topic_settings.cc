@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <map>
@@ -189,6 +190,20 @@ std::optional<Compression> stored_compression(const TopicSettings& settings) {
   return named.compression();
 }
 
+CleanupSettings cleanup_settings(const TopicSettings& settings) {
+  CleanupSettings result;
+  result.compacts = settings.cleanup_policy != "delete";
+  result.deletes = settings.cleanup_policy != "compact";
+  result.retention_ms = settings.retention_ms;
+  result.retention_bytes = settings.retention_bytes;
+  result.delete_retention_ms = settings.delete_retention_ms;
+  result.min_compaction_lag_ms = settings.min_compaction_lag_ms;
+  result.max_compaction_lag_ms = settings.max_compaction_lag_ms;
+  const std::string& ratio = settings.min_cleanable_dirty_ratio;  // it was judged when it was set
+  std::from_chars(ratio.data(), ratio.data() + ratio.size(), result.min_cleanable_dirty_ratio);
+  return result;
+}
+
 }  // namespace
 
 PartitionSettings partition_settings(const TopicSettings& settings) {
@@ -206,6 +221,13 @@ PartitionSettings partition_settings(const TopicSettings& settings) {
   result.durability =
       settings.weir_durability == "memory" ? DurabilityMode::kMemory : DurabilityMode::kFsync;
   result.compression = stored_compression(settings);
+  result.segment_jitter_ms = settings.segment_jitter_ms;
+  result.cleanup = cleanup_settings(settings);
+  if (result.cleanup.compacts) {
+    // The active segment is never compacted: it must not be active for longer (Kafka's
+    // LogConfig.maxSegmentMs).
+    result.segment_ms = std::min(result.segment_ms, settings.max_compaction_lag_ms);
+  }
   return result;
 }
 

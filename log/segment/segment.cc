@@ -248,7 +248,7 @@ void Segment::release() {
     }
     file_.reset();
     indexes_.reset();
-    if (aborted_written_ == aborted_count_) {
+    if (aborted_written_ == aborted_count_ && !retired_) {
       aborted_.reset();
     }
   }
@@ -262,17 +262,51 @@ void Segment::close_file() {
   file_.reset();
 }
 
+void Segment::retire() {
+  const MutexLock lock(mutex_);
+  retired_ = true;
+}
+
+bool Segment::is_retired() const {
+  const MutexLock lock(mutex_);
+  return retired_;
+}
+
+Error Segment::replaced() const {
+  return Error(Errc::kNotFound,
+               fmt::format("{} was removed or replaced; look again", path(kLogSuffix)));
+}
+
+// Another process may have compacted a segment that is only read here.
+Status Segment::check_opened(File& opened) const {
+  {
+    const MutexLock lock(mutex_);
+    if (writable_ || !sealed_) {
+      return Status();
+    }
+  }
+  WEIR_TRY_ASSIGN(const std::uint64_t size, opened.size());
+  return size == size_bytes() ? Status() : Status(replaced());
+}
+
 Result<std::shared_ptr<File>> Segment::file() {
   {
     const MutexLock lock(mutex_);
     if (file_ != nullptr) {
       return file_;
     }
+    if (retired_) {
+      return replaced();
+    }
   }
   const OpenMode mode = writable_ ? OpenMode::kReadWrite : OpenMode::kRead;
   WEIR_TRY_ASSIGN(std::shared_ptr<File> opened, files_.open(path(kLogSuffix), mode));
+  WEIR_TRY(check_opened(*opened));
   {
     const MutexLock lock(mutex_);
+    if (retired_) {  // perhaps only after it was opened: then it may be another's
+      return replaced();
+    }
     if (file_ == nullptr) {
       file_ = opened;
     } else {

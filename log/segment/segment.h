@@ -95,6 +95,10 @@ class Segment {
   // recovery point. That it cannot be made longer is no error: it says less then. One call at a
   // time. Errors: kIo.
   Status write_checksums(Offset end);
+  // Its names are about to go, or to be another segment's: a file that is open stays so for those
+  // who have it, none is opened by name any more.
+  void retire();
+  bool is_retired() const;
   // Read-only logs: walks what the holder appended since, up to `limit`; all below is durable.
   Status extend(Offset limit, Offset end_offset);
 
@@ -102,7 +106,8 @@ class Segment {
   std::uint64_t size_bytes() const;
   Offset next_offset() const;  // behind the last batch; for a sealed one the base of the next
   bool sealed() const;
-  // Opens the file if it is not.
+  // Opens the file if it is not. Errors: kNotFound also for a segment that was retired, and for a
+  // sealed one of a read-only log that another one has taken the place of.
   Result<std::shared_ptr<File>> file();
   // Position of the batch that holds `target`, or of the first behind it; nullopt when there is
   // none in this segment. Errors: kCorrupt when `target` lies in damaged bytes (names file,
@@ -110,6 +115,8 @@ class Segment {
   Result<std::optional<std::uint64_t>> locate(Offset target);
   // Largest timestamp of any batch; kNoTimestamp when there is none.
   Result<Timestamp> largest_timestamp();
+  // Of the first batch; kNoTimestamp when there is none. Errors: kCorrupt, kIo.
+  Result<Timestamp> first_timestamp();
   // First record in offset order in [from, limit) at or after `time`, of those that can be read.
   // Errors: kCorrupt, kIo, kUnsupported.
   Result<std::optional<Offset>> find_time(Timestamp time, Offset from, Offset limit);
@@ -178,6 +185,8 @@ class Segment {
   Result<std::uint64_t> time_start(Timestamp time);
   Status write_index_file(std::string_view suffix, ByteView bytes, bool durable);
   Status write_index_files(ByteView offsets, ByteView times, bool durable);
+  Error replaced() const;
+  Status check_opened(File& opened) const;
   Status reserve_for(std::uint64_t needed, std::int64_t segment_bytes);
   void set_unused(std::uint64_t bytes);
   void collect_checksum(const BatchHeader& header, ByteView batch, std::uint64_t position)
@@ -200,6 +209,7 @@ class Segment {
   std::uint64_t size_bytes_ WEIR_GUARDED_BY(mutex_) = 0;
   Offset next_offset_ WEIR_GUARDED_BY(mutex_);
   bool sealed_ WEIR_GUARDED_BY(mutex_) = false;
+  bool retired_ WEIR_GUARDED_BY(mutex_) = false;
   std::optional<Timestamp> largest_timestamp_ WEIR_GUARDED_BY(mutex_);  // sealed, once known
   std::int64_t index_interval_bytes_ WEIR_GUARDED_BY(mutex_) = 4096;
   std::uint32_t indexes_rebuilt_ WEIR_GUARDED_BY(mutex_) = 0;

@@ -84,6 +84,9 @@ Result<AbortedTransactions> Segment::aborted_transactions() {
     }
   }
   Result<std::string> file = read_file(files_, path(kTransactionIndexSuffix));
+  if (is_retired()) {
+    return replaced();  // the file may be another's
+  }
   if (!file.ok()) {
     // Beside its holder a segment without aborted transactions has no file.
     return file.error().code() == Errc::kNotFound && !writable_

@@ -65,6 +65,9 @@ Status Segment::load_indexes() {
   }
   WEIR_TRY_ASSIGN(const View now, view());
   Result<SegmentIndexes> indexes = read_index_files(now.size_bytes);
+  if (is_retired()) {
+    return replaced();  // the index files may be another's
+  }
   Status usable = indexes.status();
   if (usable.ok()) {
     const Result<ScanResult> scan = resume_scan(*now.file, whole_range(now), *indexes);
@@ -122,7 +125,7 @@ Status Segment::rebuild_indexes(std::string_view reason) {
     largest_timestamp_ = indexes.largest_timestamp();
     indexes_ = std::make_unique<SegmentIndexes>(std::move(indexes));
   }
-  if (writable_) {
+  if (writable_ && !is_retired()) {
     // Durably: below a recovery point nobody would look at it again.
     if (Status written = write_index_files(offsets, times, true); !written.ok()) {
       WEIR_WARN("index kept in memory only file={} error={}", path(kLogSuffix),
@@ -292,6 +295,13 @@ Result<Timestamp> Segment::largest_timestamp() {
   WEIR_TRY(load_indexes());
   const MutexLock lock(mutex_);
   return largest_timestamp_.value_or(kNoTimestamp);
+}
+
+Result<Timestamp> Segment::first_timestamp() {
+  WEIR_TRY_ASSIGN(const View now, view());
+  WEIR_TRY_ASSIGN(const std::optional<BatchHeader> first,
+                  BatchScanner(*now.file, 0, now.size_bytes).peek());
+  return first ? first->max_timestamp : kNoTimestamp;
 }
 
 // Position from which a search for `time` must scan.

@@ -17,6 +17,12 @@ inline constexpr std::string_view kTimeIndexSuffix = ".timeindex";
 inline constexpr std::string_view kTransactionIndexSuffix = ".txnindex";
 inline constexpr std::string_view kSnapshotSuffix = ".snapshot";
 
+// Behind the names of files in transition: written by compaction, not in force; in force as soon as
+// all of them are; about to be removed.
+inline constexpr std::string_view kCleanedSuffix = ".cleaned";
+inline constexpr std::string_view kSwapSuffix = ".swap";
+inline constexpr std::string_view kDeletedSuffix = ".deleted";
+
 // segment_file_name(Offset(36), ".log") == "00000000000000000036.log". Requires: base >= 0.
 std::string segment_file_name(Offset base, std::string_view suffix);
 

@@ -12,8 +12,6 @@
 namespace weir::log {
 namespace {
 
-constexpr std::string_view kSwapSuffix = ".swap";
-constexpr std::string_view kCleanedSuffix = ".cleaned";
 constexpr std::size_t kDigits = 20;
 
 Error refused(std::string_view action, const std::string& path) {

@@ -129,6 +129,16 @@ class OverlayAdmin final : public Admin {
                               std::span<const TopicPartition> partitions) override {
     return own_.delete_group_offsets(group, to_stand_ins(topics_, partitions));
   }
+  Result<GroupDescription> describe_group(const std::string& group) override {
+    WEIR_TRY_ASSIGN(GroupDescription found, own_.describe_group(group));
+    for (GroupMemberDescription& member : found.members) {
+      for (TopicPartition& partition : member.partitions) {
+        partition = from_stand_in(topics_, partition);
+      }
+    }
+    return found;
+  }
+  Status delete_group(const std::string& group) override { return own_.delete_group(group); }
 
  private:
   bool is_borrowed(const std::string& topic) const { return topics_.contains(topic); }
@@ -271,6 +281,8 @@ class OverlayGroup final : public Group, private GroupListener {
     return own_->committed(to_stand_ins(topics_, partitions));
   }
   GroupMetadata metadata() const override { return own_->metadata(); }
+  std::string assigned_user_data() const override { return own_->assigned_user_data(); }
+  void set_waker(std::function<void()> waker) override { own_->set_waker(std::move(waker)); }
 
  private:
   std::vector<TopicPartition> outer(std::span<const TopicPartition> partitions) const {
@@ -315,6 +327,14 @@ class Overlay final : public Backend {
     return std::unique_ptr<RecordSink>(std::make_unique<OverlaySink>(topics_, std::move(own)));
   }
   Result<std::unique_ptr<Group>> make_group(const std::string& group_id) override {
+    return make_group_member(group_id, {});
+  }
+  Result<std::unique_ptr<Group>> make_group_member(const std::string& group_id,
+                                                   const GroupOptions& options) override {
+    if (options.assignor != nullptr) {
+      return Error(Errc::kUnsupported,
+                   "groups over topics that are read from a folder have no assignor of one's own");
+    }
     for (const auto& [name, borrowed] : topics_) {
       const Result<TopicDescription> made =
           own_.admin().create_topic({borrowed.stand_in, borrowed.partitions, {}});
@@ -323,7 +343,7 @@ class Overlay final : public Backend {
             .with_context(fmt::format("make a stand-in for the offsets of topic {}", name));
       }
     }
-    WEIR_TRY_ASSIGN(std::unique_ptr<Group> own, own_.make_group(group_id));
+    WEIR_TRY_ASSIGN(std::unique_ptr<Group> own, own_.make_group_member(group_id, options));
     return std::unique_ptr<Group>(std::make_unique<OverlayGroup>(topics_, std::move(own)));
   }
 

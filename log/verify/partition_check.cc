@@ -23,12 +23,9 @@
 namespace weir::log {
 namespace {
 
-constexpr std::string_view kSwapSuffix = ".swap";
-
 // ".log" files that a deletion or a compaction had renamed.
 bool is_left_over(std::string_view name) {
-  for (const std::string_view suffix :
-       {std::string_view(".deleted"), std::string_view(".cleaned"), kSwapSuffix}) {
+  for (const std::string_view suffix : {kDeletedSuffix, kCleanedSuffix, kSwapSuffix}) {
     if (name.ends_with(suffix)) {
       return parse_log_file_name(name.substr(0, name.size() - suffix.size())).has_value();
     }

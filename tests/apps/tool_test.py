@@ -40,6 +40,8 @@ VERBS = [
     Verb("topic", "delete-records", good=("lines", "--partition", "0", "--before", "1"), writes=True,
          without=("topic", "--help"), wrong=[
              (("lines",), ("--partition",)), (("lines", "--partition", "0", "--before", "-2"), ("--before", "-1"))]),
+    Verb("topic", "compact", good=("__consumer_offsets",), without=("topic", "--help"), writes=True, wrong=[
+        (("lines",), ("lines", "cleanup.policy"))]),
     Verb("topic", "delete", good=("lines",), without=("topic", "--help"), writes=True, wrong=[(("lines", "more"), ("more",))]),
     Verb("produce", good=("lines",), without=("topic", "--help"), writes=True, stdin=b"x\n", wrong=[
         (("lines", "--config", "acks=7"), ("acks", "7")), (("lines", "--acks", "7"), ("acks", "7")),
@@ -59,6 +61,8 @@ VERBS = [
              (("--from-dir", os.path.join(DATA, "log", "whole-directory", "1-stopped")), ("orders", "--topic"))]),
     Verb("group", "list", wrong=[(("--nonsense",), ("--nonsense",))]),
     Verb("group", "describe", good=("readers",), without=("group", "--help"), wrong=[(("a", "b"), ("b",))]),
+    Verb("group", "delete", good=("readers",), without=("group", "--help"), writes=True, wrong=[
+        (("a", "b"), ("b",)), (("words",), ("words", "counts", "weir app reset words"))]),
     Verb("group", "reset", good=("readers", "--topic", "lines", "--to-earliest", "--execute"), without=("group", "--help"),
          writes=True, wrong=[
              (("readers",), ("--topic",)), (("readers", "--topic", "lines"), ("--to-earliest", "--to-time")),
@@ -367,6 +371,19 @@ class Groups(ToolCase):
                                             "METADATA"])
         self.assertEqual([line.split() for line in lines[1:]], [["readers", "t", "0", "4", "4", "0", "-"],
                                                                 ["readers", "t", "1", "1", "1", "0", "-"]])
+
+    def test_members_are_described_and_a_group_is_deleted(self):
+        self.weir("consume", "t", "--group", "readers")
+        lines = self.weir("group", "describe", "readers", "--members").decode().splitlines()
+        self.assertEqual([line.split() for line in lines],
+                         [["GROUP", "STATE", "ASSIGNOR", "GENERATION", "MEMBERS"], ["readers", "Empty", "-", "0", "0"]])
+        self.assertEqual(json.loads(self.weir("group", "list", "-o", "json")),
+                         {"group": "readers", "state": "Empty", "protocolType": "", "assignor": "", "generation": 0,
+                          "members": 0})
+        self.assertEqual(self.weir("group", "describe", "readers", "--members", "-o", "json"), b"")
+        self.weir("group", "delete", "readers")
+        self.assertEqual(self.weir("group", "list"), b"")
+        self.assert_fails(NOT_FOUND, "readers", arguments=("group", "delete", "readers"))
 
     def test_a_reset_shows_first_and_changes_only_with_execute(self):
         self.weir("consume", "t", "--group", "readers")

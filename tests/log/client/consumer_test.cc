@@ -528,25 +528,6 @@ TEST_P(ConsumerSubscribe, IsEitherThatOrAssign) {
   EXPECT_TRUE(consumer->assign({kLines}).ok());
 }
 
-TEST(ConsumerEmbedded, RefusesASecondMemberOfAGroup) {
-  ConsumerWorld world(ConsumerWorld::Kind::kEmbedded);
-  world.create();
-  auto first = world.open("g", "earliest");
-  ASSERT_TRUE(first->subscribe({"lines"}).ok());
-  const auto second = world.open("g", "earliest");
-  const Status refused = second->subscribe({"lines"});
-
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().code(), Errc::kLocked);
-  EXPECT_NE(refused.error().message().find("group g"), std::string::npos);
-  ASSERT_TRUE(second->assign({kLines}).ok());
-  EXPECT_EQ(second->commit({{kLines, {Offset(0), {}, ""}}}).error().code(), Errc::kFenced);
-  EXPECT_TRUE(world.open("h", "earliest")->subscribe({"lines"}).ok());
-  first.reset();
-  ASSERT_TRUE(second->unsubscribe().ok());
-  EXPECT_TRUE(second->subscribe({"lines"}).ok());
-}
-
 // A commit whose sync does not come.
 TEST(ConsumerEmbedded, PollsWhileAnAsyncCommitIsUnderWay) {
   ConsumerWorld world(ConsumerWorld::Kind::kEmbedded);

@@ -1,3 +1,4 @@
+#include "tests/support/captured_log.h"
 #include "tests/support/log_fixture.h"
 
 #include <weir/log/embedded_log.h>
@@ -12,24 +13,9 @@
 namespace weir::log {
 namespace {
 
+using testing::CapturedLog;
 using testing::LogFixture;
 using Values = std::vector<std::string>;
-
-// Keeps what is logged while it lives.
-class CapturedLog {
- public:
-  CapturedLog()
-      : previous_(set_log_sink(
-            [this](LogLevel, std::string_view line) { text_ += std::string(line) + "\n"; })) {}
-  ~CapturedLog() { set_log_sink(previous_); }
-  CapturedLog(const CapturedLog&) = delete;
-  CapturedLog& operator=(const CapturedLog&) = delete;
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-  LogSink previous_;
-};
 
 std::optional<CommittedOffset> committed(EmbeddedLog& log, const std::string& group,
                                          const TopicPartition& partition) {

@@ -70,10 +70,6 @@ CrashCase crash_case(const std::string& name) {
     if (name == "flip-leader-epoch") {
       one.intact = {{0, 361}};
     }
-    // Compaction's leftovers are not ours to finish: the offsets show the hole.
-    if (name == "swap-left") {
-      one.intact = {{0, 67}, {140, 361}};
-    }
     return one;
   }
   ADD_FAILURE() << "no case " << name;
@@ -119,7 +115,9 @@ TEST_P(Crash, ServesEveryIntactRecordReadOnlyWithoutWriting) {
   LocalPartition& partition = log_.open();
   ASSERT_TRUE(partition.refresh(Offset(0), partition.offsets().log_end).ok());
 
-  EXPECT_EQ(testing::read_all(partition).ranges, case_.intact);
+  // A compaction that was cut short is finished by the next start that writes.
+  const Ranges intact = case_.name == "swap-left" ? Ranges{{0, 67}, {140, 361}} : case_.intact;
+  EXPECT_EQ(testing::read_all(partition).ranges, intact);
   EXPECT_EQ(disk_.operations(), before);
 }
 

@@ -293,13 +293,30 @@ TEST_F(PartitionTest, RefusesAFolderOfAnotherTopic) {
 TEST_F(PartitionTest, LeavesForeignFilesAlone) {
   ASSERT_TRUE(disk_.create_directories(std::string(kFolder)).ok());
   testing::write_text(disk_, join_path(kFolder, "notes.txt"), "mine");
-  testing::write_text(disk_, join_path(kFolder, "00000000000000000005.log.deleted"), "old");
+  testing::write_text(disk_, join_path(kFolder, "5.log.deleted"), "old");
   LocalPartition& partition = log_.reopen(false);
   append(partition, 2);
   ASSERT_TRUE(partition.close().ok());
   EXPECT_EQ(testing::file_text(disk_, join_path(kFolder, "notes.txt")), "mine");
-  EXPECT_EQ(testing::file_text(disk_, join_path(kFolder, "00000000000000000005.log.deleted")),
-            "old");
+  EXPECT_EQ(testing::file_text(disk_, join_path(kFolder, "5.log.deleted")), "old");
+}
+
+TEST_F(PartitionTest, RemovesWhatADeletionOrACompactionOfABrokerLeft) {
+  append(log_.open(), 3);
+  ASSERT_TRUE(log_.shared()->close().ok());
+  for (const char* name :
+       {"00000000000000000005.log.deleted", "00000000000000000005.index.deleted",
+        "00000000000000000000.log.cleaned", "00000000000000000000.txnindex.cleaned",
+        "00000000000000000002.log.swap", "00000000000000000002.snapshot.deleted"}) {
+    testing::write_text(disk_, join_path(kFolder, name), "old");
+  }
+  LocalPartition& partition = log_.reopen(true);
+  EXPECT_EQ(partition.offsets().log_end, Offset(3));
+  for (const DirectoryEntry& entry : *disk_.list(std::string(kFolder))) {
+    EXPECT_FALSE(entry.name.ends_with(".deleted") || entry.name.ends_with(".cleaned") ||
+                 entry.name.ends_with(".swap"))
+        << entry.name;
+  }
 }
 
 TEST_F(PartitionTest, KeepsReadersAliveAfterAbandon) {

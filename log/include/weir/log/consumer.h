@@ -32,6 +32,13 @@ struct ConsumerOptions {
   std::size_t poll_bytes_max = 64U << 10U;
   std::size_t partition_bytes_max = 1U << 20U;  // max.partition.fetch.bytes
   bool check_crcs = true;                       // check.crcs
+  // partition.assignment.strategy, the best first: range, roundrobin, cooperative-sticky. Members
+  // of one group need one in common. Kafka's default is range and cooperative-sticky.
+  std::vector<std::string> assignors = {"cooperative-sticky"};
+  std::string instance_id;  // group.instance.id: keeps its partitions over a restart; empty: none
+  std::string client_id;    // client.id
+  Duration session_timeout = std::chrono::seconds(45);   // session.timeout.ms
+  Duration max_poll_interval = std::chrono::minutes(5);  // max.poll.interval.ms
   // Tells when to commit automatically, and "now" for by_duration; null: the machine's clock.
   const Clock* clock = nullptr;
 
@@ -130,19 +137,23 @@ class Consumer {
   // position and pause. With automatic commit the positions so far are committed first.
   // Errors: kInvalidArgument while subscribed.
   Status assign(const std::vector<TopicPartition>& partitions);
-  // Joins the group as its only member and reads every partition of the topics, also of those that
-  // are made later. The listener (null: none) is called from poll(), unsubscribe() and close(); it
-  // may use this consumer and outlives the subscription:
+  // Joins the group, which shares out every partition of its members' topics, also of topics that
+  // are made later; the partitions come with poll(). Who does not poll for max.poll.interval.ms
+  // loses them to the others. The listener (null: none) is called from poll(), unsubscribe() and
+  // close(); it may use this consumer and outlives the subscription:
   //   on_assigned  partitions came; seek() here overrides the committed offset
   //   on_revoked   partitions go after this; commit here (automatic commit has just done so)
   //   on_lost      partitions are gone with their topic, or another member has them: commit nothing
-  // Errors: kInvalidArgument (no group.id, or partitions were assigned), kLocked (the group has a
-  // member already; sharing a group is not possible yet).
+  // With a group.instance.id the consumer is a static member: when it closes, its partitions wait
+  // session.timeout.ms for its return.
+  // Errors: kInvalidArgument (no group.id, or partitions were assigned).
   Status subscribe(std::vector<std::string> topics, GroupListener* listener = nullptr);
   // Ends assign() or subscribe(). With automatic commit the positions are committed first.
   Status unsubscribe();
   std::vector<TopicPartition> assignment() const;
   const std::vector<std::string>& subscription() const { return topics_; }
+  // For transactions that commit this consumer's offsets. Errors: kInvalidArgument (no group.id).
+  Result<GroupMetadata> group_metadata() const;
 
   // At most max.poll.records records; what a fetch holds beyond them comes with the next polls.
   // Waits up to `timeout` for the first. Records count as processed when poll() is called again:
@@ -150,7 +161,10 @@ class Consumer {
   // has nothing else to give, until the partition is sought, paused or unassigned; records of
   // other partitions are not lost.
   // Errors: kOffsetOutOfRange (auto.offset.reset is none), kUnknownTopic (never made, or deleted;
-  // not while subscribed), kCorrupt, kIo, kFenced, kInvalidArgument (nothing assigned), kClosed.
+  // not while subscribed), kCorrupt, kIo, kInvalidArgument (nothing assigned), kClosed; of the
+  // group: kFenced (another has this group.instance.id now), kInvalidConfig (no
+  // partition.assignment.strategy in common, session.timeout.ms outside the limits), kLocked
+  // (group.max.size), kNoSpace.
   Result<ConsumerRecords> poll(Duration timeout);
   // Makes the present or next poll() return at once, with nothing. Thread-safe.
   void wakeup();
@@ -186,8 +200,9 @@ class Consumer {
 
   // Commits the positions: everything that poll() returned counts as processed. Durable when ok.
   // Waits for asynchronous commits before it.
-  // Errors: kInvalidArgument (no group.id), kFenced (another consumer is the group's member),
-  // kUnknownTopic, kNoSpace, kIo, kTimedOut.
+  // Errors: kInvalidArgument (no group.id), kFenced (it is not a member, or not any more, or it
+  // never subscribed and others have), kTimedOut (the group rebalances: poll(), then again; or
+  // the disk does not answer), kUnknownTopic, kNoSpace, kIo.
   Status commit();
   // Commits these; offsets are those of the next record to read. Metadata: at most 4,096 bytes.
   Status commit(const ConsumerOffsets& offsets);

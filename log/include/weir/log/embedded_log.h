@@ -58,6 +58,23 @@ struct EmbeddedLogOptions {
   std::int64_t scrub_bytes_per_second = 2 << 20;
   // weir.scrub.interval.ms: from the start of one pass to that of the next, unless it takes longer.
   std::int64_t scrub_interval_ms = 7LL * 24 * 3600 * 1000;
+  std::int64_t group_initial_rebalance_delay_ms = 0;      // group.initial.rebalance.delay.ms
+  std::int64_t group_max_size = 10'000;                   // group.max.size
+  std::int64_t group_min_session_timeout_ms = 6'000;      // group.min.session.timeout.ms
+  std::int64_t group_max_session_timeout_ms = 1'800'000;  // group.max.session.timeout.ms
+  // offsets.retention.minutes: how long offsets are kept that nobody uses.
+  std::int64_t offsets_retention_minutes = 10'080;
+  std::int64_t offsets_check_interval_ms = 600'000;  // offsets.retention.check.interval.ms
+
+  // Old records are given up and compacted in the background, by their topics' settings: a part of
+  // `background`, too. Names and defaults are Kafka's.
+  std::int64_t retention_check_interval_ms = 300'000;  // log.retention.check.interval.ms
+  bool cleaner_enable = true;                          // log.cleaner.enable
+  std::int64_t cleaner_backoff_ms = 15'000;            // log.cleaner.backoff.ms
+  // log.cleaner.io.max.bytes.per.second, read and written together.
+  std::int64_t cleaner_io_bytes_per_second = INT64_MAX;
+  // log.cleaner.dedupe.buffer.size: memory of a pass for the keys that it compacts.
+  std::int64_t cleaner_dedupe_buffer_bytes = 128 << 20;
 
   // Sets what has a name above. Errors: kInvalidConfig with every mistake.
   Status set(const std::map<std::string, std::string>& settings);
@@ -98,6 +115,16 @@ struct ScrubProgress {
   std::uint64_t damaged_ranges = 0;  // that were not known before
 };
 
+// What retention and compaction did since the start.
+struct CleanerProgress {
+  std::uint64_t passes = 0;  // of compaction, each over one partition
+  std::uint64_t bytes_read = 0;
+  std::uint64_t bytes_written = 0;
+  std::uint64_t records_compacted = 0;  // replaced, or deleted by their key
+  std::uint64_t records_expired = 0;    // offsets given up by retention
+  std::uint64_t partitions_failed = 0;  // not compacted until the next start; the log says why
+};
+
 struct RecoveryResult {
   // The directory was closed cleanly: nothing was scanned.
   bool was_clean = false;
@@ -126,7 +153,15 @@ class EmbeddedLog : public Backend {
   Admin& admin() override;
   Result<std::unique_ptr<RecordSource>> make_source(const SourceOptions& options) override;
   Result<std::unique_ptr<RecordSink>> make_sink(const SinkOptions& options) override;
+  // With the settings' defaults.
   Result<std::unique_ptr<Group>> make_group(const std::string& group_id) override;
+  // Groups share their topics' partitions among the members of this process. Errors:
+  // kInvalidArgument, kInvalidConfig.
+  Result<std::unique_ptr<Group>> make_group_member(const std::string& group_id,
+                                                   const GroupOptions& options) override;
+  // Deletes committed offsets that are older than offsets.retention.minutes, with a line on the
+  // diagnostics for each group; returns how many. The background does it, too.
+  Result<std::size_t> expire_offsets();
 
   // What open() had to do. Threading: as the class; the answer does not change.
   const RecoveryResult& recovery() const;
@@ -135,6 +170,11 @@ class EmbeddedLog : public Backend {
   // earlier process, by a start or by a reader. Threading: as the class.
   std::vector<QuarantinedRange> quarantined_ranges() const;
   ScrubProgress scrub_progress() const;
+  CleanerProgress cleaner_progress() const;
+  // Compacts what is durable of a topic now, whether it is due or not; blocks. Errors:
+  // kUnknownTopic, kInvalidConfig (its cleanup.policy is delete), kReadOnly, kClosed, kNoSpace,
+  // kCorrupt, kIo.
+  Status compact_topic(const std::string& name);
 
   // `state/` of the directory, where applications keep theirs.
   const std::string& state_directory() const;

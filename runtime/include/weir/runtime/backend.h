@@ -5,6 +5,7 @@
 #include <weir/runtime/record.h>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -77,6 +78,23 @@ struct CommittedOffset {
 
 using PartitionOffset = std::pair<TopicPartition, CommittedOffset>;
 
+struct GroupMemberDescription {
+  std::string member_id;
+  std::string instance_id;  // empty: none
+  std::string client_id;
+  std::string host;
+  std::vector<TopicPartition> partitions;
+};
+
+struct GroupDescription {
+  std::string group_id;
+  std::string state;          // Kafka's: Empty, PreparingRebalance, CompletingRebalance, Stable
+  std::string protocol_type;  // empty: it only has offsets
+  std::string assignor;
+  std::int32_t generation = 0;
+  std::vector<GroupMemberDescription> members;
+};
+
 // Topics and what can be asked about their partitions. "Unknown" is std::nullopt: a backend may
 // lack topic ids, epochs or the tombstone horizon. Threading: thread-safe. Every call may block on
 // disk or network.
@@ -127,8 +145,8 @@ class Admin {
   // Every setting that the backend knows, by name, with what is in force on this topic.
   // Errors: kUnknownTopic.
   virtual Result<std::vector<TopicSetting>> topic_settings(const std::string& name) = 0;
-  // Ids of the groups that have committed offsets, in the order of their bytes. Offsets of topics
-  // that were deleted or made anew do not count.
+  // Ids of the groups that have members or committed offsets, in the order of their bytes. Offsets
+  // of topics that were deleted or made anew do not count.
   virtual Result<std::vector<std::string>> list_groups() = 0;
   // All committed offsets of a group by topic and partition; empty when it has none. They are
   // changed by Group::commit(), also without join().
@@ -136,8 +154,18 @@ class Admin {
   // Takes offsets of a group away, so that it starts there as if it had never committed; what is
   // not committed is passed over. Durable when ok; all or nothing. Errors: kReadOnly, kNoSpace,
   // kIo.
+  // kLocked: a member subscribes to one of the topics; then nothing was deleted.
   virtual Status delete_group_offsets(const std::string& group,
                                       std::span<const TopicPartition> partitions) = 0;
+  // State and members. Errors: kNotFound, kUnsupported (a backend that cannot tell).
+  virtual Result<GroupDescription> describe_group(const std::string& group) {
+    return Error(Errc::kUnsupported, "this log cannot describe group " + group);
+  }
+  // The group and all its offsets; durable when ok. Errors: kNotFound, kLocked (it has members),
+  // kReadOnly, kUnsupported.
+  virtual Status delete_group(const std::string& group) {
+    return Error(Errc::kUnsupported, "this log cannot delete group " + group);
+  }
 };
 
 // Opaque proof of membership, for transactions.
@@ -145,6 +173,7 @@ struct GroupMetadata {
   std::string group_id;
   std::int32_t generation = -1;
   std::string member_id;
+  std::string instance_id = {};  // group.instance.id; empty: none
 };
 
 // Called from Group::poll on the caller's thread.
@@ -157,6 +186,44 @@ class GroupListener {
   virtual void on_lost(std::span<const TopicPartition> partitions) = 0;
 };
 
+// An assignor of the caller's own, run by the member that the group chose for its leader. Members
+// without an assignor of this name cannot join. Threading: called from Group::poll.
+class GroupAssignor {
+ public:
+  struct Member {
+    std::string member_id;
+    std::string instance_id;  // empty: none
+    std::vector<std::string> topics;
+    std::string user_data;
+    std::vector<TopicPartition> owned;
+  };
+  struct Assigned {
+    std::vector<TopicPartition> partitions;
+    std::string user_data;
+  };
+  virtual ~GroupAssignor() = default;
+  virtual std::string name() const = 0;
+  // Members keep what they own while the group rebalances. assign() then gives nobody what another
+  // still owns; the rebalance that follows its revocation does.
+  virtual bool is_cooperative() const = 0;
+  // By member id, from the partitions of every topic that exists. A partition that is given to two
+  // members, to a stranger or that does not exist makes poll() answer kInvalidArgument.
+  virtual std::map<std::string, Assigned> assign(const std::map<std::string, std::int32_t>& topics,
+                                                 const std::vector<Member>& members) = 0;
+};
+
+// Names in brackets are Kafka's consumer settings.
+struct GroupOptions {
+  std::string client_id;    // client.id
+  std::string instance_id;  // group.instance.id: keeps its partitions over a restart; empty: none
+  // partition.assignment.strategy, the best first; empty: the backend's default. Names that only
+  // the other members know keep this one out.
+  std::vector<std::string> assignors;
+  GroupAssignor* assignor = nullptr;  // takes the place of `assignors`; outlives the group
+  Duration session_timeout = std::chrono::seconds(45);   // session.timeout.ms
+  Duration max_poll_interval = std::chrono::minutes(5);  // max.poll.interval.ms
+};
+
 // Membership and committed offsets of one consumer group.
 // Threading: confined to one thread at a time.
 class Group {
@@ -165,10 +232,13 @@ class Group {
   // `user_data` is opaque to the backend and travels with the subscription.
   virtual Status join(std::vector<std::string> topics, std::string user_data,
                       GroupListener& listener) = 0;
-  // Runs due callbacks. Returns at once when nothing is due.
+  // Runs due callbacks. Returns at once when nothing is due. Errors: kFenced (another member has
+  // this group.instance.id now), kInvalidConfig (a setting that the group refuses), and those of
+  // the log.
   virtual Status poll() = 0;
   virtual Status leave() = 0;
-  // Durable when ok. All or nothing. Errors: kFenced, kNoSpace, kIo, kUnknownTopic.
+  // Durable when ok. All or nothing. Errors: kFenced, kNoSpace, kIo, kUnknownTopic; kTimedOut while
+  // the group rebalances: poll(), then again.
   virtual Status commit(std::span<const std::pair<TopicPartition, CommittedOffset>> offsets) = 0;
   // In the order asked; nullopt where nothing was committed.
   virtual Result<std::vector<std::optional<CommittedOffset>>> committed(
@@ -180,6 +250,10 @@ class Group {
     return committed(partitions);
   }
   virtual GroupMetadata metadata() const = 0;
+  // What the leader's assignor gave this member beside its partitions.
+  virtual std::string assigned_user_data() const { return {}; }
+  // Called on any thread when poll() has something to do. Null: nobody. Once, before join().
+  virtual void set_waker(std::function<void()> /*waker*/) {}
 };
 
 // Reads partitions that the caller chose.
@@ -284,6 +358,16 @@ class Backend {
   virtual Result<std::unique_ptr<RecordSource>> make_source(const SourceOptions& options) = 0;
   virtual Result<std::unique_ptr<RecordSink>> make_sink(const SinkOptions& options) = 0;
   virtual Result<std::unique_ptr<Group>> make_group(const std::string& group_id) = 0;
+  // A member with settings of its own. A backend that knows none makes a group as above, and
+  // refuses a group.instance.id and an assignor. Errors also: kInvalidConfig.
+  virtual Result<std::unique_ptr<Group>> make_group_member(const std::string& group_id,
+                                                           const GroupOptions& options) {
+    if (!options.instance_id.empty() || options.assignor != nullptr) {
+      return Error(Errc::kUnsupported,
+                   "this log's groups have no group.instance.id and no assignor of one's own");
+    }
+    return make_group(group_id);
+  }
 };
 
 }  // namespace weir
