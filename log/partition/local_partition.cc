@@ -91,9 +91,11 @@ Result<Partition::Appended> LocalPartition::append(SharedBytes batch, AppendOrig
     Result<Appended> first = append_locked(batch, origin, pending);
     const bool may_use_reserve = !first.ok() && first.error().code() == Errc::kNoSpace &&
                                  options_.internal && environment_.reserve != nullptr;
-    return may_use_reserve && environment_.reserve->give_up()
-               ? append_locked(batch, origin, pending)
-               : std::move(first);
+    if (!may_use_reserve || !environment_.reserve->give_up()) {
+      return first;
+    }
+    stamp_offset(batch.data(), Offset(0), kNoLeaderEpoch);  // as it came
+    return append_locked(batch, origin, pending);
   }();
   if (!appended.ok()) {
     if (appended.error().code() == Errc::kIo) {

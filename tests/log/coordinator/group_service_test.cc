@@ -197,6 +197,28 @@ TEST(GroupService, ARecordThatCannotBeWrittenIsTold) {
   EXPECT_TRUE(w.service().last_append("g").ok());
 }
 
+// A disk that is full once, so that the reserve makes room: the batch is the same, with its offset.
+TEST(GroupService, ARecordIsWrittenFromTheReserve) {
+  ServiceWorld w;
+  std::optional<JoinGroupAnswer> joined;
+  ASSERT_TRUE(w.service()
+                  .join(ServiceWorld::request("/h"),
+                        [&](const JoinGroupAnswer& answer) { joined = answer; })
+                  .ok());
+  bool full = true;
+  w.files.set_fault([&](testing::MemoryFileSystem::Operation operation, const std::string& path) {
+    return operation == testing::MemoryFileSystem::Operation::kWrite &&
+                   path.find("__consumer_offsets") != std::string::npos &&
+                   std::exchange(full, false)
+               ? Status(Error(Errc::kNoSpace, "no room"))
+               : Status();
+  });
+  EXPECT_EQ(w.sync(*joined)->error, GroupError::kNone);
+  EXPECT_FALSE(full);
+  w.cut_power();
+  EXPECT_EQ(w.service().describe("g")->state, GroupState::kStable);
+}
+
 TEST(GroupService, TellsWhenItIsDueEarlier) {
   ServiceWorld w;
   int earlier = 0;
