@@ -108,6 +108,17 @@ GroupIdentity EmbeddedGroup::identity() const {
   return who;
 }
 
+// Of a new generation, too, that poll() has not looked at yet.
+GroupIdentity EmbeddedGroup::newest_identity() const {
+  GroupIdentity who = identity();
+  const MutexLock lock(mailbox_->mutex);
+  if (!who.member_id.empty() && mailbox_->join && mailbox_->join->error == GroupError::kNone &&
+      mailbox_->join->member_id == who.member_id) {
+    who.generation = mailbox_->join->generation;
+  }
+  return who;
+}
+
 // --- The port
 
 Status EmbeddedGroup::join(std::vector<std::string> topics, std::string user_data,
@@ -172,7 +183,7 @@ Status EmbeddedGroup::commit(std::span<const std::pair<TopicPartition, Committed
     return Error(Errc::kReadOnly,
                  "offsets cannot be committed through a log that was opened for reading");
   }
-  const GroupIdentity who = identity();
+  const GroupIdentity who = newest_identity();
   if (listener_ != nullptr && who.member_id.empty()) {
     // Who subscribed must not pass for a simple consumer when it is no member.
     return Error(Errc::kFenced,
@@ -180,7 +191,11 @@ Status EmbeddedGroup::commit(std::span<const std::pair<TopicPartition, Committed
                              "has not joined yet, or its partitions were lost; poll to join",
                              group_id_));
   }
-  return groups().commit(who, offsets);
+  const bool kept = cooperative_ && std::ranges::all_of(offsets, [this](const auto& offset) {
+                      return owned_.contains(offset.first);
+                    });
+  return groups().commit(who, offsets,
+                         kept ? GroupService::CommitKind::kKept : GroupService::CommitKind::kPlain);
 }
 
 Result<std::vector<std::optional<CommittedOffset>>> EmbeddedGroup::committed(
@@ -202,7 +217,7 @@ Result<std::vector<std::optional<CommittedOffset>>> EmbeddedGroup::committed_sta
 }
 
 GroupMetadata EmbeddedGroup::metadata() const {
-  const GroupIdentity who = identity();
+  const GroupIdentity who = newest_identity();
   return GroupMetadata{group_id_, who.generation, who.member_id, who.instance_id.value_or("")};
 }
 
@@ -267,17 +282,25 @@ Status EmbeddedGroup::ask_to_join() {
     request.protocols.push_back({name, encode_subscription(subscription)});
   }
   phase_ = Phase::kJoining;
-  return groups().join(request,
-                       [mailbox = mailbox_, ticket = new_ticket()](const JoinGroupAnswer& answer) {
-                         {
-                           const MutexLock lock(mailbox->mutex);
-                           if (mailbox->ticket != ticket) {
-                             return;
-                           }
-                           mailbox->join = answer;
-                         }
-                         mailbox->wake();
-                       });
+  return or_join_again(groups().join(
+      request, [mailbox = mailbox_, ticket = new_ticket()](const JoinGroupAnswer& answer) {
+        {
+          const MutexLock lock(mailbox->mutex);
+          if (mailbox->ticket != ticket) {
+            return;
+          }
+          mailbox->join = answer;
+        }
+        mailbox->wake();
+      }));
+}
+
+// A request that never arrived has no answer to wait for.
+Status EmbeddedGroup::or_join_again(Status asked) {
+  if (!asked.ok()) {
+    phase_ = Phase::kMustJoin;
+  }
+  return asked;
 }
 
 Result<bool> EmbeddedGroup::take_join() {
@@ -323,17 +346,17 @@ Status EmbeddedGroup::ask_to_sync(const JoinGroupAnswer& answer) {
     request.assignments = std::move(*assignments);
   }
   phase_ = Phase::kSyncing;
-  return groups().sync(request,
-                       [mailbox = mailbox_, ticket = new_ticket()](const SyncGroupAnswer& synced) {
-                         {
-                           const MutexLock lock(mailbox->mutex);
-                           if (mailbox->ticket != ticket) {
-                             return;
-                           }
-                           mailbox->sync = synced;
-                         }
-                         mailbox->wake();
-                       });
+  return or_join_again(groups().sync(
+      request, [mailbox = mailbox_, ticket = new_ticket()](const SyncGroupAnswer& synced) {
+        {
+          const MutexLock lock(mailbox->mutex);
+          if (mailbox->ticket != ticket) {
+            return;
+          }
+          mailbox->sync = synced;
+        }
+        mailbox->wake();
+      }));
 }
 
 Result<bool> EmbeddedGroup::take_sync() {
@@ -406,114 +429,6 @@ Status EmbeddedGroup::refused(GroupError error) {
       member_id_.clear();
       return {};
   }
-}
-
-void EmbeddedGroup::take_assignment(const ConsumerAssignment& assignment) {
-  assigned_user_data_ = assignment.user_data.value_or("");
-  Owned next;
-  for (const TopicPartition& partition : assignment.partitions) {
-    const TopicState topic = topic_state(partition.topic);
-    if (partition.partition.value() < topic.partitions) {
-      next.emplace(partition, topic.id);  // else the topic is gone: its leader sees that, too
-    }
-  }
-  std::vector<TopicPartition> revoked;
-  std::vector<TopicPartition> added;
-  for (const auto& [partition, id] : owned_) {
-    if (!next.contains(partition)) {
-      revoked.push_back(partition);
-    }
-  }
-  for (const auto& [partition, id] : next) {
-    if (!owned_.contains(partition)) {
-      added.push_back(partition);
-    }
-  }
-  if (!revoked.empty()) {
-    phase_ = Phase::kMustJoin;  // so that others can have them
-  }
-  give_up(revoked);
-  for (const TopicPartition& partition : added) {
-    owned_.emplace(partition, next.at(partition));
-  }
-  if (!added.empty() || std::exchange(first_assignment_, false)) {
-    first_assignment_ = false;
-    listener_->on_assigned(added);
-  }
-}
-
-void EmbeddedGroup::give_up(const std::vector<TopicPartition>& partitions) {
-  if (partitions.empty()) {
-    return;
-  }
-  listener_->on_revoked(partitions);
-  for (const TopicPartition& partition : partitions) {
-    owned_.erase(partition);
-  }
-}
-
-void EmbeddedGroup::lose_everything() {
-  const std::vector<TopicPartition> lost = owned_names();
-  owned_.clear();
-  generation_ = -1;
-  is_leader_ = false;
-  assigned_user_data_.clear();
-  GroupIdentity nobody;
-  nobody.group = group_id_;
-  groups().set_local(local_, nobody);
-  if (!lost.empty()) {
-    listener_->on_lost(lost);
-  }
-}
-
-// --- Topics
-
-EmbeddedGroup::TopicState EmbeddedGroup::topic_state(const std::string& topic) const {
-  const Result<TopicDescription> found = directory_.describe_topic(topic);
-  return found.ok() ? TopicState{found->id, found->partitions} : TopicState{};
-}
-
-// Partitions whose topic is gone, or has been made anew, are nobody's.
-void EmbeddedGroup::lose_gone_topics() {
-  const std::uint64_t topics = directory_.topic_generation();
-  if (topics == topics_seen_) {
-    return;
-  }
-  topics_seen_ = topics;
-  std::vector<TopicPartition> lost;
-  for (const auto& [partition, id] : owned_) {
-    if (topic_state(partition.topic).id != id) {
-      lost.push_back(partition);
-    }
-  }
-  if (lost.empty()) {
-    return;
-  }
-  for (const TopicPartition& partition : lost) {
-    owned_.erase(partition);
-  }
-  if (phase_ == Phase::kMember) {
-    phase_ = Phase::kMustJoin;
-  }
-  listener_->on_lost(lost);
-}
-
-bool EmbeddedGroup::topics_changed_for_leader() {
-  const std::uint64_t topics = directory_.topic_generation();
-  if (topics == watched_at_) {
-    return false;
-  }
-  watched_at_ = topics;
-  return std::ranges::any_of(
-      watched_, [this](const auto& topic) { return topic_state(topic.first) != topic.second; });
-}
-
-std::vector<TopicPartition> EmbeddedGroup::owned_names() const {
-  std::vector<TopicPartition> names;
-  for (const auto& [partition, id] : owned_) {
-    names.push_back(partition);
-  }
-  return names;
 }
 
 }  // namespace weir::log

@@ -71,10 +71,12 @@ class EmbeddedGroup : public Group {
   EmbeddedGroup(LogDirectory& directory, std::string group_id, GroupOptions options);
   GroupService& groups() { return directory_.groups(); }
   GroupIdentity identity() const;
+  GroupIdentity newest_identity() const;
   Status check_alive();
   // true: there may be more to do.
   Result<bool> step();
   Status ask_to_join();
+  Status or_join_again(Status asked);
   Result<bool> take_join();
   Status ask_to_sync(const JoinGroupAnswer& answer);
   Result<bool> take_sync();

@@ -48,8 +48,8 @@ struct GroupSnapshot {
 // Durable:  a generation's assignments are answered only after its record was appended; so a
 //           coordinator that was loaded from the records never gives another assignment under the
 //           same generation.
-// Bounds:   members and ids that were given out together at most members_max a group; one timer for
-//           each and two a group.
+// Bounds:   members_max members a group, twice as many while a rebalance shows who is left, and as
+//           many ids that were given out and not used yet; one timer for each and two a group.
 // Threading: confined to its owner.
 class GroupCoordinator {
  public:

@@ -158,6 +158,7 @@ void GroupCoordinator::join_existing(ClassicGroup& group, const JoinGroupRequest
         group, changed ? "a member changed what it supports" : "the leader joins again", now, out);
     return;
   }
+  arm_session(group, member, member.session_timeout_ms, now);
   out.emplace_back(AnswerJoin{token, current_generation(group, member_id)});
 }
 

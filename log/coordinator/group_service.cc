@@ -18,7 +18,6 @@ namespace weir::log {
 namespace {
 
 constexpr auto kWriteTimeout = std::chrono::seconds(30);
-constexpr Duration kKeepAliveInterval = std::chrono::seconds(1);
 constexpr Duration kIdle = std::chrono::hours(1);
 
 Error refused_commit(const GroupIdentity& who, GroupError error) {
@@ -192,30 +191,31 @@ void GroupService::end_commit(const std::string& group) {
 }
 
 Result<GroupService::CommitPermit> GroupService::begin_commit(const GroupIdentity& who,
-                                                              bool transactional) {
-  GroupError error{};
+                                                              CommitKind kind) {
   {
     const MutexLock lock(mutex_);
-    WEIR_TRY(load_for(who.group, true));
-    while (closed_.contains(who.group)) {
-      changed_.wait(mutex_);
-    }
-    const GroupTime at = now();
-    advance(at);
-    error = core_.commit(who, transactional, at);
-    if (error == GroupError::kNone) {
-      ++commits_[who.group];
-    }
+    WEIR_TRY(load_for(who.group, false));
+    advance(now());
   }
+  // Before the permit is there: a record of this group waits for the end of its commits.
   pump();
+  const MutexLock lock(mutex_);
+  while (closed_.contains(who.group)) {
+    changed_.wait(mutex_);
+  }
+  GroupError error = core_.commit(who, kind == CommitKind::kTransactional, now());
+  if (error == GroupError::kRebalanceInProgress && kind == CommitKind::kKept) {
+    error = GroupError::kNone;
+  }
   if (error != GroupError::kNone) {
     return refused_commit(who, error);
   }
+  ++commits_[who.group];
   return CommitPermit(*this, who.group);
 }
 
-Status GroupService::commit(const GroupIdentity& who, Offsets offsets) {
-  WEIR_TRY_ASSIGN(const CommitPermit permit, begin_commit(who, false));
+Status GroupService::commit(const GroupIdentity& who, Offsets offsets, CommitKind kind) {
+  WEIR_TRY_ASSIGN(const CommitPermit permit, begin_commit(who, kind));
   return offsets_.commit(who.group, offsets);
 }
 
@@ -236,85 +236,6 @@ Status GroupService::without_commits(const std::string& group,
   closed_.erase(group);
   changed_.notify_all();
   return done;
-}
-
-// --- Groups that are open in this process
-
-GroupService::LocalId GroupService::add_local(const std::string& group, Duration max_poll_interval,
-                                              std::function<void()> wake) {
-  const MutexLock lock(mutex_);
-  const LocalId id = next_local_++;
-  Local& local = locals_[id];
-  local.who.group = group;
-  local.polled = clock_.monotonic();
-  local.max_poll_interval = max_poll_interval;
-  local.wake = std::move(wake);
-  return id;
-}
-
-void GroupService::remove_local(LocalId local) {
-  const MutexLock lock(mutex_);
-  const auto found = locals_.find(local);
-  if (found != locals_.end()) {
-    used_at_[found->second.who.group] = clock_.now();
-    locals_.erase(found);
-  }
-}
-
-void GroupService::set_local(LocalId local, const GroupIdentity& who) {
-  const MutexLock lock(mutex_);
-  Local& of = locals_.at(local);
-  of.who = who;
-  of.polled = clock_.monotonic();
-  of.overdue = false;
-}
-
-Result<GroupError> GroupService::poll_local(LocalId local) {
-  GroupError error = GroupError::kNone;
-  {
-    const MutexLock lock(mutex_);
-    Local& of = locals_.at(local);
-    if (!of.who.member_id.empty()) {
-      WEIR_TRY(load_for(of.who.group, false));
-    }
-    const GroupTime at = now();
-    advance(at);
-    of.polled = at.monotonic;
-    if (!of.who.member_id.empty()) {
-      error = core_.heartbeat(of.who, at);
-    }
-  }
-  pump();
-  return error;
-}
-
-bool GroupService::is_used(const std::string& group) const {
-  return std::any_of(locals_.begin(), locals_.end(),
-                     [&](const auto& local) { return local.second.who.group == group; });
-}
-
-// Only what was not polled for too long is silent: the others live in this process, as we do.
-void GroupService::keep_alive(GroupTime at) {
-  next_keep_alive_ = at.monotonic + kKeepAliveInterval;
-  for (auto& [id, local] : locals_) {
-    if (local.who.member_id.empty() || local.overdue) {
-      continue;
-    }
-    if (at.monotonic - local.polled <= local.max_poll_interval) {
-      core_.heartbeat(local.who, at);
-      continue;
-    }
-    local.overdue = true;
-    WEIR_WARN(
-        "consumer did not poll within max.poll.interval.ms and loses its partitions group={} "
-        "member={} max.poll.interval.ms={}",
-        local.who.group, local.who.member_id,
-        std::chrono::duration_cast<std::chrono::milliseconds>(local.max_poll_interval).count());
-    if (!local.who.instance_id) {
-      const LeavingMember one{local.who.member_id, std::nullopt};
-      core_.leave(local.who.group, {&one, 1}, at, effects_);
-    }
-  }
 }
 
 // --- Time and effects

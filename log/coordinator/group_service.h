@@ -69,12 +69,20 @@ class GroupService {
     GroupService* service_;
     std::string group_;
   };
-  // Whether the member may commit now; generation -1 without a member id: a simple consumer.
-  // `transactional`: Kafka's TxnOffsetCommit. Hold the permit until the offsets are in the log.
+  enum class CommitKind {
+    kPlain,
+    kTransactional,  // Kafka's TxnOffsetCommit
+    // Of partitions that the member keeps while the group rebalances (cooperative): nobody else has
+    // them before it gives them up, so it may commit at any time. Kafka's coordinator cannot know.
+    kKept,
+  };
+  // Whether the member may commit now; generation -1 without a member id: a simple consumer. Hold
+  // the permit until the offsets are in the log, and call nothing else of the service meanwhile:
+  // what it has to write for the group waits for the permit.
   // Errors: kFenced, kTimedOut (a rebalance is under way: poll, then again), and those of loading.
-  Result<CommitPermit> begin_commit(const GroupIdentity& who, bool transactional);
+  Result<CommitPermit> begin_commit(const GroupIdentity& who, CommitKind kind);
   // Errors: those of begin_commit() and of GroupOffsets::commit().
-  Status commit(const GroupIdentity& who, Offsets offsets);
+  Status commit(const GroupIdentity& who, Offsets offsets, CommitKind kind = CommitKind::kPlain);
 
   // --- Groups that are open in this process. Their members are kept alive between their
   // heartbeats as long as they poll often enough.

@@ -127,8 +127,11 @@ Result<Partition::Appended> LocalPartition::append_or_use_reserve(SharedBytes& b
   Result<Appended> first = append_locked(batch, options, pending);
   const bool may_use_reserve = !first.ok() && first.error().code() == Errc::kNoSpace &&
                                options_.internal && environment_.reserve != nullptr;
-  return may_use_reserve && environment_.reserve->give_up() ? append_locked(batch, options, pending)
-                                                            : std::move(first);
+  if (!may_use_reserve || !environment_.reserve->give_up()) {
+    return first;
+  }
+  stamp_offset(batch.data(), Offset(0), kNoLeaderEpoch);  // as it came
+  return append_locked(batch, options, pending);
 }
 
 // While the reserve is given up, room that appears is not for users' appends.

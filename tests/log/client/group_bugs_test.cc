@@ -59,6 +59,14 @@ TEST(GroupBugs, ACommitUnderWayIsSeenByTheNextOwner) {
   const auto old_owner = member(world);
   EXPECT_EQ(poll_all(*old_owner), (Values{"a", "b"}));
   world.fixture().files->hold_submits(true);
+  std::atomic<bool> on_its_way{false};
+  world.fixture().files->set_fault([&](FileFault::Operation operation, const std::string& path) {
+    if (operation == FileFault::Operation::kWrite &&
+        path.find("__consumer_offsets") != std::string::npos) {
+      on_its_way = true;
+    }
+    return Status();
+  });
   bool committed = false;
   ASSERT_TRUE(old_owner
                   ->commit_async([&](const ConsumerOffsets&, const Status& result) {
@@ -75,6 +83,8 @@ TEST(GroupBugs, ACommitUnderWayIsSeenByTheNextOwner) {
     world.fixture().files->run_submitted();
     done = true;
   });
+  while (!on_its_way) {
+  }
   world.clock().advance(std::chrono::minutes(6));
   const auto new_owner = member(world);
   read = poll_all(*new_owner);
