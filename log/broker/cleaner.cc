@@ -127,6 +127,9 @@ Status Cleaner::clean_now() {
   if (running_) {
     note(run_pass());
   }
+  for (auto& [key, failure] : failed_) {
+    failure.tried = INT64_MIN;  // what passes may have passed
+  }
   while (std::optional<Candidate> next = dirtiest(&first)) {
     const CleanupTarget target = next->target;
     Status done = begin_pass(*std::move(next));
@@ -134,10 +137,6 @@ Status Cleaner::clean_now() {
       note_failure(target, done.error());
     } else {
       done = run_pass();
-    }
-    if (!done.ok() && !failed_.contains(key_of(target))) {
-      note(std::move(done));
-      break;  // it would be chosen again
     }
     note(std::move(done));
   }
@@ -287,9 +286,7 @@ Result<std::optional<Cleaner::Candidate>> Cleaner::examine(const CleanupTarget& 
 std::optional<Cleaner::Candidate> Cleaner::dirtiest(Status* first) {
   std::optional<Candidate> best;
   for (const CleanupTarget& target : host_.targets()) {
-    const auto failed = failed_.find(key_of(target));
-    if (!target.settings.compacts ||
-        (failed != failed_.end() && !is_passing(failed->second.code()))) {
+    if (!target.settings.compacts || rests(key_of(target))) {
       continue;
     }
     Result<std::optional<Candidate>> candidate = examine(target);
@@ -383,13 +380,25 @@ Status Cleaner::finish_pass() {
   return host_.write_checkpoint();
 }
 
-// Told once; a reason that passes is told again when it came back.
+bool Cleaner::rests(const PartitionKey& key) const {
+  const auto failed = failed_.find(key);
+  if (failed == failed_.end()) {
+    return false;
+  }
+  const Timestamp tried = failed->second.tried;
+  return !is_passing(failed->second.error.code()) ||
+         (tried != INT64_MIN &&
+          passed(tried, clock_.now()) < std::max<std::int64_t>(options_.backoff_ms, 1));
+}
+
+// Told once; another reason is told, too.
 void Cleaner::note_failure(const CleanupTarget& target, const Error& error) {
-  const auto [at, is_new] = failed_.try_emplace(key_of(target), error);
-  if (!is_new && at->second.code() == error.code()) {
+  const auto [at, is_new] = failed_.try_emplace(key_of(target), Failure{error, clock_.now()});
+  at->second.tried = clock_.now();
+  if (!is_new && at->second.error.code() == error.code()) {
     return;
   }
-  at->second = error;
+  at->second.error = error;
   if (!is_passing(error.code())) {
     WEIR_ERROR("partition is not compacted until the next start partition={} error=\"{}\"",
                target.name.to_string(), error.message());

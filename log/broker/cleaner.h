@@ -94,6 +94,11 @@ class Cleaner {
     std::unique_ptr<CompactionPass> pass;
   };
 
+  struct Failure {
+    Error error;          // told already
+    Timestamp tried = 0;  // when it was met last
+  };
+
   // --- Retention
   bool retention_is_due() const WEIR_REQUIRES(step_mutex_);
   void begin_retention() WEIR_REQUIRES(step_mutex_);
@@ -107,6 +112,8 @@ class Cleaner {
   Result<bool> pass_step(std::uint64_t budget, std::uint64_t* bytes) WEIR_REQUIRES(step_mutex_);
   Status finish_pass() WEIR_REQUIRES(step_mutex_);
   Status run_pass() WEIR_REQUIRES(step_mutex_);
+  // Whether a partition is left alone for now.
+  bool rests(const PartitionKey& key) const WEIR_REQUIRES(step_mutex_);
   void note_failure(const CleanupTarget& target, const Error& error) WEIR_REQUIRES(step_mutex_);
   Status raise_horizon(const PartitionKey& key, Offset horizon) WEIR_EXCLUDES(mutex_);
   std::optional<Offset> clean_end(const PartitionKey& key) const WEIR_EXCLUDES(mutex_);
@@ -126,8 +133,7 @@ class Cleaner {
   std::vector<CleanupTarget> todo_ WEIR_GUARDED_BY(step_mutex_);    // of the round, the last first
   std::optional<Running> running_ WEIR_GUARDED_BY(step_mutex_);
   std::uint64_t passes_begun_ WEIR_GUARDED_BY(step_mutex_) = 0;
-  // Why a partition is left alone (kNoSpace and the like: told already).
-  std::map<PartitionKey, Error> failed_ WEIR_GUARDED_BY(step_mutex_);
+  std::map<PartitionKey, Failure> failed_ WEIR_GUARDED_BY(step_mutex_);
 
   mutable Mutex mutex_;
   std::map<PartitionKey, Offset> clean_ends_ WEIR_GUARDED_BY(mutex_);
