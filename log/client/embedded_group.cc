@@ -14,6 +14,7 @@ namespace {
 
 // A rebalance of two phases takes about ten; more come with the next poll().
 constexpr int kStepsMax = 32;
+constexpr Duration kAskInterval = std::chrono::milliseconds(100);
 
 std::int32_t to_ms(Duration duration) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
@@ -79,6 +80,7 @@ EmbeddedGroup::~EmbeddedGroup() {
 }
 
 void EmbeddedGroup::Mailbox::wake() {
+  news.store(true, std::memory_order_release);
   const MutexLock lock(mutex);
   if (waker) {
     waker();
@@ -223,7 +225,14 @@ GroupMetadata EmbeddedGroup::metadata() const {
 
 // --- The member
 
+// Asking costs a lock that all groups share; between two polls there is rarely anything new.
 Status EmbeddedGroup::check_alive() {
+  const MonotonicTime now = directory_.clock().monotonic();
+  if (phase_ == Phase::kMember && !mailbox_->news.exchange(false, std::memory_order_acq_rel) &&
+      now - heard_at_ < std::min(kAskInterval, options_.max_poll_interval / 4)) {
+    return {};
+  }
+  heard_at_ = now;
   WEIR_TRY_ASSIGN(const GroupError heard, groups().poll_local(local_));
   if (phase_ != Phase::kMember || heard == GroupError::kNone) {
     return {};

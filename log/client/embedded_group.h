@@ -7,6 +7,7 @@
 #include <weir/runtime/backend.h>
 #include <weir/runtime/thread_annotations.h>
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -65,6 +66,7 @@ class EmbeddedGroup : public Group {
     std::optional<JoinGroupAnswer> join WEIR_GUARDED_BY(mutex);
     std::optional<SyncGroupAnswer> sync WEIR_GUARDED_BY(mutex);
     std::function<void()> waker WEIR_GUARDED_BY(mutex);
+    std::atomic<bool> news{false};  // the coordinator may say something else than the last time
     void wake();
   };
 
@@ -113,7 +115,8 @@ class EmbeddedGroup : public Group {
   std::string assigned_user_data_;
   GroupListener* listener_ = nullptr;  // null: not joined
   Phase phase_ = Phase::kMustJoin;
-  Status fatal_;  // every poll() answers it
+  MonotonicTime heard_at_{};  // of the coordinator, last
+  Status fatal_;              // every poll() answers it
   std::string member_id_;
   std::int32_t generation_ = -1;
   Owned owned_;

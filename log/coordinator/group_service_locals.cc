@@ -57,6 +57,7 @@ Result<GroupError> GroupService::poll_local(LocalId local) {
     of.polled = at.monotonic;
     if (!of.who.member_id.empty()) {
       error = core_.heartbeat(of.who, at);
+      of.overdue = false;
     }
   }
   pump();
