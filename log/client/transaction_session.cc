@@ -122,6 +122,14 @@ Status TransactionSession::send_offsets(std::span<const PartitionOffset> offsets
   if (offsets.empty()) {
     return Status();
   }
+  GroupIdentity member{group.group_id, group.generation, group.member_id, std::nullopt};
+  if (!group.instance_id.empty()) {
+    member.instance_id = group.instance_id;
+  }
+  // Kept until the offsets are in the log: no generation begins in between.
+  WEIR_TRY_ASSIGN(
+      const GroupService::CommitPermit permit,
+      directory_.groups().begin_commit(member, GroupService::CommitKind::kTransactional));
   WEIR_TRY_ASSIGN(const TopicPartition partition,
                   directory_.offsets().partition_of(group.group_id));
   WEIR_TRY(add({partition}));

@@ -42,6 +42,7 @@ class TransactionSession {
   bool has(const TopicPartition& partition) const { return added_.contains(partition); }
   // For the next batch to a partition, of so many records.
   BatchBuilder::Producer stamp(const TopicPartition& partition, std::int32_t records);
+  // Errors: kFenced also when `group` is a member no more (KIP-447).
   Status send_offsets(std::span<const PartitionOffset> offsets, const GroupMetadata& group);
   // Durable when committed, as all that was appended before. Errors, with the transaction still
   // open: kNoSpace, kConcurrentTransactions.

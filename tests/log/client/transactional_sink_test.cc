@@ -208,6 +208,17 @@ TEST_F(TransactionalSinkTest, TheLaterCommitWins) {
   EXPECT_EQ(offset_of("group"), 3);
 }
 
+// KIP-447: offsets of a member that is one no more.
+TEST_F(TransactionalSinkTest, OffsetsOfAStrangerAreFenced) {
+  auto to = sink();
+  ASSERT_TRUE(to->begin().ok());
+  const PartitionOffset one{kInput, {Offset(1), LeaderEpoch(0), ""}};
+  const Status refused = to->send_offsets({&one, 1}, {"group", 3, "gone", ""});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Errc::kFenced);
+  ASSERT_EQ(to->end(false).value(), TransactionOutcome::kAborted);
+}
+
 TEST_F(TransactionalSinkTest, AMemoryTopicTakesPart) {
   create("fast", 1, {{"weir.durability", "memory"}});
   auto to = sink();
