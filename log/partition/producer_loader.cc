@@ -148,6 +148,7 @@ class ProducerLoader {
   Status walk_segment(Segment& segment, Offset from, AbortedTransactions& aborted) {
     WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, segment.file());
     const std::vector<Damage> damage = segment.damage();
+    Offset expected = segment.base_offset();
     BatchScanner scanner(*file, start_of(segment, from), segment.size_bytes());
     while (true) {
       const auto known = std::find_if(damage.begin(), damage.end(), [&](const Damage& range) {
@@ -168,13 +169,18 @@ class ProducerLoader {
         scanner.seek(*next);
         continue;
       }
+      if (!header.ok() && header.error().code() == Errc::kUnsupported) {
+        return Status();  // readers say so
+      }
       WEIR_TRY(header.status());
       if (!*header || (*header)->base_offset >= load_.log_end) {
         return Status();
       }
-      if ((*header)->producer_id.value() >= 0 && (*header)->base_offset >= from) {
+      const bool goes_on = (*header)->base_offset >= expected;  // else it lies
+      if (goes_on && (*header)->producer_id.value() >= 0 && (*header)->base_offset >= from) {
         WEIR_TRY(take(scanner, **header, aborted));
       }
+      expected = std::max(expected, (*header)->next_offset());
       scanner.skip(**header);
     }
   }
