@@ -47,6 +47,7 @@ class LocalPartition final : public Partition {
                  std::optional<Offset> last_stable = std::nullopt) override;
   Status advance_log_start(Offset before) override;
   Status remove_old_segments() override;
+  Status flush() override;
   Offset recovery_point() const override;
   void release_idle() override;
   using Partition::close;

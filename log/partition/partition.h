@@ -222,6 +222,9 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
   // when `before` is negative or above the high watermark; kReadOnly, kIo.
   virtual Status advance_log_start(Offset before) = 0;
   virtual Status remove_old_segments() = 0;
+  // Syncs all that was appended, so that flushed_producers() knows of it. Errors: kNoSpace; kIo (the
+  // log refuses further appends).
+  virtual Status flush() = 0;
   // Offset below which everything is synced.
   virtual Offset recovery_point() const = 0;
   // Gives back descriptors and memory when nothing was appended since the last call.

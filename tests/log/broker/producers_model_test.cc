@@ -145,7 +145,9 @@ class Model {
         restart(rng_.chance(1, 2));
       }
     }
-    restart(false);
+    if (!::testing::Test::HasFailure()) {
+      restart(false);
+    }
   }
 
  private:
@@ -167,6 +169,9 @@ class Model {
     log_.reset();
   }
   std::shared_ptr<Partition> partition() {
+    if (log_ == nullptr) {
+      return nullptr;  // it failed to open, and the test with it
+    }
     Result<std::shared_ptr<Partition>> opened = log_->partition_for_append(kLines);
     if (!opened.ok()) {
       died_ = true;
