@@ -103,11 +103,12 @@ Status append(Run& run, const std::string& durability) {
 }
 
 // Through the Producer: from any thread, with the partitioner, its own thread and acknowledgements.
-Status produce(Run& run) {
+Status produce(Run& run, bool idempotent) {
   WEIR_TRY_ASSIGN(const std::unique_ptr<log::EmbeddedLog> log, open_log(run.folder()));
   WEIR_TRY(make_topic(log->admin(), kTopic, "memory"));
   log::ProducerOptions options;
   options.batch_size = kBatchBytes;
+  options.enable_idempotence = idempotent;
   {
     WEIR_TRY_ASSIGN(const std::unique_ptr<log::Producer> producer,
                     log::Producer::open(*log, options));
@@ -330,7 +331,9 @@ std::vector<Case> append_cases() {
   producer.unit = "record";
   producer.items = kRecords;
   producer.counted = kCounted;
-  producer.contenders = {{"weir", produce}, plain("plain_file", write_plain_file)};
+  producer.contenders = {{"weir", [](Run& run) { return produce(run, true); }},
+                         {"weir_without_idempotence", [](Run& run) { return produce(run, false); }},
+                         plain("plain_file", write_plain_file)};
   producer.elsewhere = {
       {"kafka_producer", 1660 + 630, "measured elsewhere: Kafka 4.3.1, acks=1, client and broker"}};
   return cases;

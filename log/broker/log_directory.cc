@@ -432,6 +432,8 @@ Status LogDirectory::write_producers() {
     const Partition::OpenOptions& options = partition->options();
     if (std::optional<ProducersAt> producers = partition->flushed_producers()) {
       all[{options.topic_id, options.name.partition}] = *std::move(producers);
+    } else {
+      all.erase({options.topic_id, options.name.partition});
     }
   }
   if (all == written_producers_) {
@@ -484,8 +486,8 @@ Status LogDirectory::checkpoint() {
   for (const std::shared_ptr<Partition>& partition : partitions) {
     partition->release_idle();
   }
-  WEIR_TRY(write_producers());
-  return write_checkpoints();
+  WEIR_TRY(write_checkpoints());
+  return write_producers();
 }
 
 Status LogDirectory::close() {
@@ -535,8 +537,8 @@ Status LogDirectory::close() {
   if (mode == FlushMode::kByDisk) {
     WEIR_TRY(files_.sync_disk(layout_.log));
   }
-  WEIR_TRY(write_producers());
   WEIR_TRY(write_checkpoints());
+  WEIR_TRY(write_producers());
   WEIR_TRY(write_kafka_files(files_, layout_.log, kNodeId, options_.clock->now()));
   if (!failed) {  // an unreadable partition must be scanned when it is readable again
     WEIR_TRY(replace_file(files_, layout_.clean_shutdown, clean_shutdown_marker(broker_epoch)));

@@ -96,12 +96,7 @@ std::shared_ptr<Partition> LogDirectory::partition_to_clean(const TopicPartition
 
 Status LogDirectory::give_up_records(Partition& partition, Offset before) {
   WEIR_TRY(partition.advance_log_start(before));
-  const std::optional<ProducersAt> known = partition.flushed_producers();
-  if (known && known->offset < before) {
-    // What is known of producers now must not need the batches that go.
-    WEIR_TRY(durability_->checkpoint());
-    WEIR_TRY(write_producers());
-  }
+  WEIR_TRY(keep_producers(partition, before));
   // The start first: segments must not be gone while an old start is what a crash would find.
   WEIR_TRY(write_checkpoints());
   return partition.remove_old_segments();

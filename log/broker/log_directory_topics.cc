@@ -244,6 +244,15 @@ Status LogDirectory::grow_topic(const std::string& name, std::int32_t partitions
   return {};
 }
 
+Status LogDirectory::keep_producers(const Partition& partition, Offset before) {
+  const std::optional<ProducersAt> known = partition.flushed_producers();
+  if ((known && known->offset >= before) || partition.producers().empty()) {
+    return {};
+  }
+  WEIR_TRY(durability_->checkpoint());
+  return write_producers();
+}
+
 Status LogDirectory::delete_records(const TopicPartition& name, Offset before) {
   WEIR_TRY_ASSIGN(const std::shared_ptr<Partition> partition, partition_for_append(name));
   WEIR_TRY(check_policy_deletes(name.topic));

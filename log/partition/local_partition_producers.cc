@@ -76,15 +76,13 @@ Result<std::optional<Partition::Appended>> LocalPartition::check_producer(
 
 void LocalPartition::note_producer(const BatchHeader& header, ByteView batch) {
   if (!header.is_control()) {
-    const bool was_open =
-        producers_.has_open_transaction(header.producer_id, header.producer_epoch);
     if (const std::size_t forgotten = producers_.add(header); forgotten > 0) {
       WEIR_WARN(
           "too many producers, the oldest are forgotten: a batch that one of them sends again "
           "would be taken for a new one partition={} forgotten={} left={}",
           options_.name.to_string(), forgotten, producers_.size());
     }
-    if (header.is_transactional() && !was_open) {
+    if (producers_.find(header.producer_id)->transaction_first == header.base_offset) {
       const MutexLock lock(mutex_);
       unstable_.begin(header.base_offset);
     }

@@ -267,6 +267,10 @@ Status LocalPartition::refresh(Offset log_start, Offset high_watermark,
     Offset stable = last_stable.value_or(high_watermark);
     if (!last_stable) {
       WEIR_TRY(find_last_stable(high_watermark, segments, &stable));
+    } else {
+      for (const std::shared_ptr<Segment>& segment : segments) {
+        segment->forget_aborted();
+      }
     }
     LeaderEpochCache epochs;
     const std::string path = join_path(options_.path, LeaderEpochCache::kFileName);

@@ -148,6 +148,7 @@ class ProducerLoader {
   Status walk_segment(Segment& segment, Offset from, AbortedTransactions& aborted) {
     WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, segment.file());
     const std::vector<Damage> damage = segment.damage();
+    Offset expected = segment.base_offset();
     BatchScanner scanner(*file, start_of(segment, from), segment.size_bytes());
     while (true) {
       const auto known = std::find_if(damage.begin(), damage.end(), [&](const Damage& range) {
@@ -168,13 +169,18 @@ class ProducerLoader {
         scanner.seek(*next);
         continue;
       }
+      if (!header.ok() && header.error().code() == Errc::kUnsupported) {
+        return Status();  // readers say so
+      }
       WEIR_TRY(header.status());
       if (!*header || (*header)->base_offset >= load_.log_end) {
         return Status();
       }
-      if ((*header)->producer_id.value() >= 0 && (*header)->base_offset >= from) {
+      const bool goes_on = (*header)->base_offset >= expected;  // else it lies
+      if (goes_on && (*header)->producer_id.value() >= 0 && (*header)->base_offset >= from) {
         WEIR_TRY(take(scanner, **header, aborted));
       }
+      expected = std::max(expected, (*header)->next_offset());
       scanner.skip(**header);
     }
   }
@@ -228,7 +234,18 @@ class ProducerLoader {
     if (is == wanted) {
       return Status();
     }
-    return count == 0 ? load_.files.remove_file(path) : segment.write_aborted(true);
+    names_changed_ = true;
+    return count == 0 ? load_.files.remove_file(path)
+                      : without_full_disk(segment.write_aborted(true), path);
+  }
+
+  // What cannot be written now is written by the next flush, or found anew by the next start.
+  static Status without_full_disk(Status status, const std::string& path) {
+    if (status.ok() || status.error().code() != Errc::kNoSpace) {
+      return status;
+    }
+    WEIR_WARN("not written file={} error=\"{}\"", path, status.error().message());
+    return Status();
   }
 
   // --- Snapshot files
@@ -239,11 +256,15 @@ class ProducerLoader {
       bases.insert(segment->base_offset());
     }
     if (!load_.clean && (!out_.state.empty() || !snapshots_.empty())) {
-      WEIR_TRY(replace_file(load_.files, snapshot_path(load_.folder, load_.log_end),
-                            encode_producer_snapshot(out_.state.entries())));
-      snapshots_.insert(load_.log_end);
-      damaged_.erase(load_.log_end);
-      out_.has_snapshots = true;
+      const std::string path = snapshot_path(load_.folder, load_.log_end);
+      Status written =
+          replace_file(load_.files, path, encode_producer_snapshot(out_.state.entries()));
+      if (written.ok()) {
+        snapshots_.insert(load_.log_end);
+        damaged_.erase(load_.log_end);
+        out_.has_snapshots = true;
+      }
+      WEIR_TRY(without_full_disk(std::move(written), path));
     }
     std::optional<Offset> newest;
     for (const Offset at : snapshots_) {
@@ -251,7 +272,7 @@ class ProducerLoader {
         newest = at;
       }
     }
-    bool removed = false;
+    bool removed = names_changed_;
     for (const Offset at : snapshots_) {
       const bool stays =
           at <= load_.log_end && !damaged_.contains(at) && (bases.contains(at) || at == newest);
@@ -268,6 +289,7 @@ class ProducerLoader {
   LoadedProducers out_;
   std::set<Offset> snapshots_;
   std::set<Offset> damaged_;
+  bool names_changed_ = false;
 };
 
 }  // namespace

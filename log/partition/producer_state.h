@@ -58,7 +58,7 @@ class ProducerState {
     std::int32_t offset_delta = 0;
     Timestamp timestamp = kNoTimestamp;
     bool aborted = false;  // in a transaction that was aborted since: no longer an answer
-    Offset first_offset() const { return last_offset.plus(-offset_delta); }
+    Offset first_offset() const { return last_offset.plus(-std::int64_t{offset_delta}); }
     std::int32_t first_sequence() const;
     friend bool operator==(const Batch&, const Batch&) = default;
   };

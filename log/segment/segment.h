@@ -128,6 +128,8 @@ class Segment {
   // As the function of that name. Errors: kNotFound (the segment was removed since), kCorrupt, kIo.
   Result<bool> collect_aborted(Offset from, Offset to, AbortedTransactions& out);
   Result<AbortedTransactions> aborted_transactions();
+  // Read-only logs: the file is asked again.
+  void forget_aborted();
   // Drops the descriptor and loaded indexes of a sealed segment until they are needed again.
   void release();
   // Drops the descriptor until it is needed again.

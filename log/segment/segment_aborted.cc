@@ -62,6 +62,12 @@ Status Segment::write_aborted(bool durable) {
   return Status();
 }
 
+void Segment::forget_aborted() {
+  const MutexLock lock(mutex_);
+  WEIR_ASSERT(!writable_);
+  aborted_.reset();
+}
+
 bool Segment::has_aborted() const {
   const MutexLock lock(mutex_);
   return aborted_count_ > 0;

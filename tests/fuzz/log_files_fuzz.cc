@@ -8,6 +8,7 @@
 #include "log/partition/checkpoint_file.h"
 #include "log/partition/leader_epoch_cache.h"
 #include "log/partition/partition_metadata.h"
+#include "log/partition/producers_file.h"
 #include "log/partition/watermarks.h"
 #include "log/segment/offset_index.h"
 #include "log/segment/time_index.h"
@@ -172,6 +173,16 @@ void fuzz_transaction_index(ByteView bytes) {
                                         })
                   .ok());
   WEIR_ASSERT(entries <= bytes.size() / AbortedTransaction::kBytes);
+  const auto parsed =
+      weir::log::parse_transaction_index(bytes, weir::Offset(0), weir::log::kOffsetMax);
+  WEIR_ASSERT(!parsed.ok() || parsed->size() <= entries);
+}
+
+void fuzz_producers(ByteView bytes) {
+  const auto all = weir::log::parse_producers_file(bytes);
+  WEIR_ASSERT(!all.ok() || all->size() <= bytes.size() / 32);
+  const auto state = weir::log::ProducerState::decode(bytes, {});
+  WEIR_ASSERT(!state.ok() || state->size() <= bytes.size() / 31);
 }
 
 void fuzz_watermarks(ByteView bytes) {
@@ -218,7 +229,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                             fuzz_transaction_index,
                                             fuzz_watermarks,
                                             fuzz_decoders,
-                                            fuzz_wal};
+                                            fuzz_wal,
+                                            fuzz_producers};
   kParsers[data[0] % std::size(kParsers)](copy);
   return 0;
 }

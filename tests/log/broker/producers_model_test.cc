@@ -483,8 +483,8 @@ TEST_P(ProducersModel, KnowsItsProducersThroughEveryEnd) {
 
 INSTANTIATE_TEST_SUITE_P(All, ProducersModel,
                          ::testing::Values(DurabilityMode::kFsync, DurabilityMode::kMemory),
-                         [](const auto& info) {
-                           return info.param == DurabilityMode::kFsync ? "fsync" : "memory";
+                         [](const auto& one) {
+                           return one.param == DurabilityMode::kFsync ? "fsync" : "memory";
                          });
 
 }  // namespace

@@ -9,11 +9,12 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <set>
 #include <thread>
 
-// Producers and transactions of a directory; what went wrong with them in other logs (reference R 4.1,
-// 4.3, 4.4), a test each. The table of all rows is tests/log/README.md.
+// Producers and transactions of a directory; what went wrong with them in other logs (reference
+// R 4.1, 4.3, 4.4), a test each. The table of all rows is tests/log/README.md.
 
 namespace weir::log {
 namespace {
@@ -55,9 +56,8 @@ class Directory {
     options.seed = 7;
     options.tail_cache_bytes = 0;
     options.offsets_partitions = 1;
-    options.wal = {.file_bytes_min = 16U << 10U,
-                   .file_bytes_max = 64U << 10U,
-                   .total_bytes_max = 256U << 10U};
+    options.wal = {
+        .file_bytes_min = 16U << 10U, .file_bytes_max = 64U << 10U, .total_bytes_max = 256U << 10U};
     Result<std::unique_ptr<LogDirectory>> opened = LogDirectory::open("data", options);
     ASSERT_TRUE(opened.ok()) << opened.error().to_string();
     log = *std::move(opened);
@@ -82,7 +82,8 @@ class Directory {
   std::shared_ptr<Partition> partition(const TopicPartition& name = kLines) {
     return log->partition_for_append(name).value();
   }
-  Partition::Appended append(SharedBytes batch, const AppendOptions& options = AppendOrigin::kBuilder,
+  Partition::Appended append(SharedBytes batch,
+                             const AppendOptions& options = AppendOrigin::kBuilder,
                              const TopicPartition& name = kLines) {
     const auto appended = partition(name)->append(std::move(batch), options);
     EXPECT_TRUE(appended.ok()) << appended.error().to_string();
@@ -132,8 +133,9 @@ class Directory {
 };
 
 template <class Life>
-void with_many_disks(const Life& life) {
-  for (std::uint64_t seed = 1; seed <= 40 && !::testing::Test::HasFailure(); ++seed) {
+void with_many_disks(const Life& life, std::uint64_t disks = 20) {
+  const std::uint64_t most = std::getenv("WEIR_TEST_FULL") != nullptr ? 20 * disks : disks;
+  for (std::uint64_t seed = 1; seed <= most && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("disk {}", seed));
     const LogCapture quiet;
     Directory directory(seed);
@@ -149,11 +151,11 @@ TEST(ReadCommitted, LeavesAbortedAndUndecidedRecordsOut) {
   Directory directory;
   directory.open();
   directory.create({{"segment.bytes", "300"}});
-  directory.append(producer_batch({1, 0, 0, true}, 2));            // 0, 1: aborted
+  directory.append(producer_batch({1, 0, 0, true}, 2));                 // 0, 1: aborted
   directory.append(testing::make_batch(1, 5), AppendOrigin::kBuilder);  // 2
-  directory.append(producer_batch({2, 0, 0, true}, 1));            // 3: committed
+  directory.append(producer_batch({2, 0, 0, true}, 1));                 // 3: committed
   EXPECT_EQ(directory.read(true), Offsets{});
-  directory.append(marker(ControlType::kAbort, 1, 1), ending());   // 4
+  directory.append(marker(ControlType::kAbort, 1, 1), ending());  // 4
   EXPECT_EQ(directory.read(true), Offsets{2});
   EXPECT_EQ(directory.position, Offset(3));
   directory.append(marker(ControlType::kCommit, 2, 1), ending());  // 5
@@ -179,8 +181,7 @@ TEST(ReadCommitted, WakesAReaderWhenAMarkerMovesTheLastStableOffset) {
   ASSERT_TRUE(source.assign({kLines}).ok());
   ASSERT_TRUE(source.seek(0, Offset(0)).ok());
   EXPECT_TRUE(source.poll(Duration::zero())->empty());
-  std::thread coordinator(
-      [&] { directory.append(marker(ControlType::kCommit, 1, 1), ending()); });
+  std::thread coordinator([&] { directory.append(marker(ControlType::kCommit, 1, 1), ending()); });
   const auto blocks = source.poll(std::chrono::seconds(30));
   coordinator.join();
   ASSERT_TRUE(blocks.ok());
@@ -238,26 +239,28 @@ TEST(ReadCommitted, WorksBesideTheHolderAndWithoutOne) {
 // --- Ids of producers
 
 TEST(ProducerIds, AreNeverGivenTwice) {
-  with_many_disks([](Directory& directory) {
-    std::set<std::int64_t> given;
-    for (int life = 0; life < 6; ++life) {
-      directory.open();
-      for (int i = 0; i < 600 && life != 2; ++i) {
-        const auto id = directory.log->next_producer_id();
-        ASSERT_TRUE(id.ok()) << id.error().to_string();
-        EXPECT_TRUE(given.insert(id->value()).second) << id->value();
-      }
-      if (life % 3 == 0) {
-        directory.kill();
-      } else if (life % 3 == 1) {
-        directory.cut_power();
-      } else {
-        directory.close();
-      }
-    }
-    EXPECT_EQ(*given.begin(), 0);
-    EXPECT_LE(*given.rbegin(), 6000);
-  });
+  with_many_disks(
+      [](Directory& directory) {
+        std::set<std::int64_t> given;
+        for (int life = 0; life < 6; ++life) {
+          directory.open();
+          for (int i = 0; i < 600 && life != 2; ++i) {
+            const auto id = directory.log->next_producer_id();
+            ASSERT_TRUE(id.ok()) << id.error().to_string();
+            EXPECT_TRUE(given.insert(id->value()).second) << id->value();
+          }
+          if (life % 3 == 0) {
+            directory.kill();
+          } else if (life % 3 == 1) {
+            directory.cut_power();
+          } else {
+            directory.close();
+          }
+        }
+        EXPECT_EQ(*given.begin(), 0);
+        EXPECT_LE(*given.rbegin(), 6000);
+      },
+      5);
 }
 
 // --- Groups of appends
@@ -265,30 +268,34 @@ TEST(ProducerIds, AreNeverGivenTwice) {
 TEST(AppendGroup, IsThereWholeOrNotAtAllAfterAPowerCut) {
   int whole = 0;
   for (std::uint64_t cut = 0; cut < 12; ++cut) {
-    with_many_disks([&](Directory& directory) {
-      directory.open();
-      directory.create();
-      directory.append(producer_batch({1, 0, 0, true}, 1), AppendOrigin::kBuilder, kLines);
-      directory.append(producer_batch({1, 0, 0, true}, 1), AppendOrigin::kBuilder, kOther);
-      directory.disk.cut_power_at(cut);
-      std::vector<GroupedAppend> group;
-      group.push_back({directory.partition(kLines), marker(ControlType::kCommit, 1, 1), ending()});
-      group.push_back({directory.partition(kOther), marker(ControlType::kCommit, 1, 1), ending()});
-      const GroupAppended appended = append_group(std::move(group));
-      bool durable = appended.failure.ok();
-      for (const TopicPartition& name : {kLines, kOther}) {
-        durable = durable && await_high_watermark(directory.partition(name), Offset(2),
-                                                  std::chrono::seconds(10))
-                                 .ok();
-      }
-      directory.cut_power();
-      directory.open();
-      const Offset first = directory.partition(kLines)->offsets().last_stable;
-      const Offset second = directory.partition(kOther)->offsets().last_stable;
-      EXPECT_EQ(first == Offset(2), second == Offset(2));
-      EXPECT_TRUE(!durable || first == Offset(2));
-      whole += first == Offset(2) ? 1 : 0;
-    });
+    with_many_disks(
+        [&](Directory& directory) {
+          directory.open();
+          directory.create();
+          directory.append(producer_batch({1, 0, 0, true}, 1), AppendOrigin::kBuilder, kLines);
+          directory.append(producer_batch({1, 0, 0, true}, 1), AppendOrigin::kBuilder, kOther);
+          directory.disk.cut_power_at(cut);
+          std::vector<GroupedAppend> group;
+          group.push_back(
+              {directory.partition(kLines), marker(ControlType::kCommit, 1, 1), ending()});
+          group.push_back(
+              {directory.partition(kOther), marker(ControlType::kCommit, 1, 1), ending()});
+          const GroupAppended appended = append_group(std::move(group));
+          bool durable = appended.failure.ok();
+          for (const TopicPartition& name : {kLines, kOther}) {
+            durable = durable && await_high_watermark(directory.partition(name), Offset(2),
+                                                      std::chrono::seconds(10))
+                                     .ok();
+          }
+          directory.cut_power();
+          directory.open();
+          const Offset first = directory.partition(kLines)->offsets().last_stable;
+          const Offset second = directory.partition(kOther)->offsets().last_stable;
+          EXPECT_EQ(first == Offset(2), second == Offset(2));
+          EXPECT_TRUE(!durable || first == Offset(2));
+          whole += first == Offset(2) ? 1 : 0;
+        },
+        4);
   }
   EXPECT_GT(whole, 0);
 }
@@ -299,8 +306,8 @@ TEST(AppendGroup, StopsAtTheFirstThatIsRefused) {
   directory.create();
   directory.append(producer_batch({1, 3, 0, true}, 1));
   std::vector<GroupedAppend> group;
-  group.push_back({directory.partition(kOther), producer_batch({1, 3, 0, true}, 1),
-                   AppendOrigin::kBuilder});
+  group.push_back(
+      {directory.partition(kOther), producer_batch({1, 3, 0, true}, 1), AppendOrigin::kBuilder});
   group.push_back({directory.partition(kLines), marker(ControlType::kCommit, 1, 2), ending()});
   group.push_back({directory.partition(kOther), marker(ControlType::kCommit, 1, 4), ending()});
   const GroupAppended appended = append_group(std::move(group));
@@ -316,8 +323,8 @@ TEST(AppendGroup, MayHoldTwoOfOnePartition) {
   directory.open();
   directory.create();
   std::vector<GroupedAppend> group;
-  group.push_back({directory.partition(), producer_batch({1, 0, 0, true}, 1),
-                   AppendOrigin::kBuilder});
+  group.push_back(
+      {directory.partition(), producer_batch({1, 0, 0, true}, 1), AppendOrigin::kBuilder});
   group.push_back({directory.partition(), marker(ControlType::kAbort, 1, 1), ending()});
   const GroupAppended appended = append_group(std::move(group));
   ASSERT_TRUE(appended.failure.ok());
@@ -340,8 +347,8 @@ TEST(TransactionBugs, AFetchSeesOneHighWatermark) {
   std::atomic<bool> done{false};
   std::thread appender([&] {
     for (std::int16_t epoch = 0; epoch < 300; ++epoch) {
-      EXPECT_TRUE(partition->append(producer_batch({1, epoch, 0, true}, 1), AppendOrigin::kBuilder)
-                      .ok());
+      EXPECT_TRUE(
+          partition->append(producer_batch({1, epoch, 0, true}, 1), AppendOrigin::kBuilder).ok());
       const auto type = epoch % 2 == 0 ? ControlType::kAbort : ControlType::kCommit;
       EXPECT_TRUE(
           partition->append(marker(type, 1, static_cast<std::int16_t>(epoch + 1)), ending()).ok());
@@ -411,8 +418,8 @@ TEST(TransactionBugs, ASnapshotOfWhatWasCutGivesWayToTheNewOne) {
     for (const DirectoryEntry& entry : directory.disk.list(kFolderOfLines).value()) {
       const auto at = parse_segment_file_name(entry.name, kSnapshotSuffix);
       if (at) {
-        const auto entries = parse_producer_snapshot(testing::file_text(
-            directory.disk, join_path(kFolderOfLines, entry.name)));
+        const auto entries = parse_producer_snapshot(
+            testing::file_text(directory.disk, join_path(kFolderOfLines, entry.name)));
         ASSERT_TRUE(entries.ok()) << entry.name;
         for (const ProducerEntry& one : *entries) {
           EXPECT_LT(one.last_offset, *at);
@@ -434,8 +441,8 @@ TEST(TransactionBugs, AnAppendThatFailsLeavesNoSequenceBehind) {
                ? Status(Error(Errc::kNoSpace, "full"))
                : Status();
   });
-  const auto refused = directory.partition()->append(producer_batch({1, 0, 1, true}, 1),
-                                                     AppendOrigin::kBuilder);
+  const auto refused =
+      directory.partition()->append(producer_batch({1, 0, 1, true}, 1), AppendOrigin::kBuilder);
   EXPECT_EQ(refused.error().code(), Errc::kNoSpace);
   directory.disk.set_fault({});
   EXPECT_EQ(directory.partition()->offsets().last_stable, Offset(1));
@@ -470,27 +477,29 @@ TEST(TransactionBugs, ProducersOutliveTheirRecords) {
 // Rows 64 and 65, redpanda#3039 and #3003.
 TEST(TransactionBugs, ABatchThatIsSentAgainAfterACrashIsNotAppendedAgain) {
   for (std::uint64_t cut = 0; cut < 8; ++cut) {
-    with_many_disks([cut](Directory& directory) {
-      directory.open();
-      directory.create();
-      for (int i = 0; i < 5; ++i) {
-        directory.append(producer_batch({1, 0, i}, 1));
-      }
-      directory.disk.cut_power_at(cut);
-      std::vector<Result<Partition::Appended>> sent;
-      for (int i = 5; i < 8; ++i) {
-        sent.push_back(directory.partition()->append(producer_batch({1, 0, i}, 1),
-                                                     AppendOrigin::kBuilder));
-      }
-      directory.cut_power();
-      directory.open();
-      // No answer was known: all of them again.
-      for (int i = 5; i < 8; ++i) {
-        const auto again = directory.append(producer_batch({1, 0, i}, 1));
-        EXPECT_EQ(again.base_offset, Offset(i));
-      }
-      EXPECT_EQ(directory.partition()->offsets().log_end, Offset(8));
-    });
+    with_many_disks(
+        [cut](Directory& directory) {
+          directory.open();
+          directory.create();
+          for (int i = 0; i < 5; ++i) {
+            directory.append(producer_batch({1, 0, i}, 1));
+          }
+          directory.disk.cut_power_at(cut);
+          std::vector<Result<Partition::Appended>> sent;
+          for (int i = 5; i < 8; ++i) {
+            sent.push_back(directory.partition()->append(producer_batch({1, 0, i}, 1),
+                                                         AppendOrigin::kBuilder));
+          }
+          directory.cut_power();
+          directory.open();
+          // No answer was known: all of them again.
+          for (int i = 5; i < 8; ++i) {
+            const auto again = directory.append(producer_batch({1, 0, i}, 1));
+            EXPECT_EQ(again.base_offset, Offset(i));
+          }
+          EXPECT_EQ(directory.partition()->offsets().log_end, Offset(8));
+        },
+        4);
   }
 }
 
@@ -506,15 +515,14 @@ TEST(TransactionBugs, AMarkerCountsWhenItIsDurable) {
   EXPECT_FALSE(directory.partition()->has_open_transaction(ProducerId(1), ProducerEpoch(0)));
   EXPECT_EQ(directory.partition()->offsets().log_end, Offset(2));
   EXPECT_EQ(directory.partition()->offsets().last_stable, Offset(0));
-  EXPECT_TRUE(directory.partition()
-                  ->read(Offset(0), 1000, FetchIsolation::kCommitted)
-                  ->batches.empty());
+  EXPECT_TRUE(
+      directory.partition()->read(Offset(0), 1000, FetchIsolation::kCommitted)->batches.empty());
   directory.disk.hold_submits(false);
   while (directory.disk.run_submitted() > 0) {
   }
   EXPECT_EQ(directory.partition()->offsets().last_stable, Offset(2));
-  EXPECT_EQ(directory.partition()->read(Offset(0), 1000, FetchIsolation::kCommitted)->aborted.size(),
-            1U);
+  EXPECT_EQ(
+      directory.partition()->read(Offset(0), 1000, FetchIsolation::kCommitted)->aborted.size(), 1U);
 }
 
 // Row 75, RP#abd771691f: a start has found what is open before anybody can ask.

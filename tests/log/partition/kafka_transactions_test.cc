@@ -39,7 +39,7 @@ std::vector<Case> all_cases() {
     const auto expected =
         json_of(fmt::format("producers/transactions-tv{}/expected.json", version));
     for (const nlohmann::json& partition : expected["partitions"]) {
-      cases.push_back({version, partition["folder"], partition});
+      cases.push_back({version, partition["folder"].get<std::string>(), partition});
     }
   }
   return cases;
@@ -100,7 +100,8 @@ class KafkaTransactions : public ::testing::TestWithParam<Case> {
   void expect_files(const nlohmann::json& expected) {
     for (const nlohmann::json& segment : expected["segments"]) {
       const std::string path = join_path(
-          kFolder, segment_file_name(Offset(segment["baseOffset"]), kTransactionIndexSuffix));
+          kFolder,
+          segment_file_name(testing::offset_of(segment["baseOffset"]), kTransactionIndexSuffix));
       const std::string wanted = testing::txnindex_of(segment);
       EXPECT_EQ(path_exists(disk_, path), !wanted.empty()) << path;
       if (!wanted.empty()) {
@@ -131,7 +132,8 @@ TEST_P(KafkaTransactions, GiveTheSameOffsetsIndexesAndSnapshotsWhenTheyAreAppend
   for (const nlohmann::json& step : file["steps"]) {
     if (fmt::format("{}-{}", step["topic"].get<std::string>(), step["partition"].get<int>()) ==
         one.folder) {
-      stable_at[step["highWatermark"]] = step["lastStableOffset"];
+      stable_at[testing::number_of(step["highWatermark"])] =
+          testing::number_of(step["lastStableOffset"]);
     }
   }
   for (const StoredBatch& batch : batches_of(one.path())) {
@@ -148,7 +150,7 @@ TEST_P(KafkaTransactions, GiveTheSameOffsetsIndexesAndSnapshotsWhenTheyAreAppend
   }
   stable_at.erase(0);
   EXPECT_TRUE(stable_at.empty());
-  EXPECT_EQ(partition.offsets().last_stable, Offset(one.expected["lastStableOffset"]));
+  EXPECT_EQ(partition.offsets().last_stable, testing::offset_of(one.expected["lastStableOffset"]));
 
   const auto segments = partition.segments();
   ASSERT_EQ(segments.size(), one.expected["segments"].size());
@@ -160,7 +162,7 @@ TEST_P(KafkaTransactions, GiveTheSameOffsetsIndexesAndSnapshotsWhenTheyAreAppend
   for (const auto& segment : segments) {
     expect_snapshot(one.expected, segment->base_offset());
   }
-  expect_snapshot(one.expected, Offset(one.expected["logEndOffset"]));
+  expect_snapshot(one.expected, testing::offset_of(one.expected["logEndOffset"]));
 }
 
 // A Fetch answer of the broker names more transactions than overlap its bytes; of those that do,
@@ -176,7 +178,7 @@ TEST_P(KafkaTransactions, AreFetchedAsTheBrokerServedThem) {
   std::size_t compared = 0;
   for (const nlohmann::json& fetch : fetches[one.folder]) {
     const bool committed = fetch[0] == "read_committed";
-    const Offset from(fetch[2]);
+    const Offset from = testing::offset_of(fetch[2]);
     const auto read =
         partition.read(from, fetch[1].get<std::size_t>(),
                        committed ? FetchIsolation::kCommitted : FetchIsolation::kHighWatermark);
@@ -184,8 +186,8 @@ TEST_P(KafkaTransactions, AreFetchedAsTheBrokerServedThem) {
     if (!read.ok()) {
       continue;
     }
-    EXPECT_EQ(read->high_watermark, Offset(fetch[4]));
-    EXPECT_EQ(read->last_stable_offset, Offset(fetch[5]));
+    EXPECT_EQ(read->high_watermark, testing::offset_of(fetch[4]));
+    EXPECT_EQ(read->last_stable_offset, testing::offset_of(fetch[5]));
     ASSERT_EQ(read->batches.empty(), fetch[6].empty()) << fetch;
     std::vector<std::int64_t> bases;
     for (const FetchedBatch& batch : read->batches) {
@@ -201,7 +203,7 @@ TEST_P(KafkaTransactions, AreFetchedAsTheBrokerServedThem) {
           if (known["producerId"] == aborted[0] && known["firstOffset"] == aborted[1] &&
               known["firstOffset"] < read->next_offset.value() &&
               known["lastOffset"] >= bases.front()) {
-            wanted.emplace_back(aborted[0], aborted[1]);
+            wanted.emplace_back(testing::number_of(aborted[0]), testing::number_of(aborted[1]));
           }
         }
       }
@@ -222,10 +224,10 @@ TEST_P(KafkaTransactions, AreFoundInTheFilesThatTheBrokerLeft) {
   const Case& one = GetParam();
   testing::copy_folder(one.path(), disk_);
   LocalPartition& partition = log_.reopen(true);
-  EXPECT_EQ(partition.offsets().last_stable, Offset(one.expected["lastStableOffset"]));
+  EXPECT_EQ(partition.offsets().last_stable, testing::offset_of(one.expected["lastStableOffset"]));
   EXPECT_EQ(committed_ranges(partition, 200), one.expected["readCommitted"].get<Ranges>());
   const std::string newest =
-      segment_file_name(Offset(one.expected["logEndOffset"]), kSnapshotSuffix);
+      segment_file_name(testing::offset_of(one.expected["logEndOffset"]), kSnapshotSuffix);
   if (one.expected["producerSnapshots"].contains(newest)) {
     EXPECT_EQ(by_id(partition.producers().entries()),
               by_id(one.expected["producerSnapshots"][newest]));
@@ -245,10 +247,10 @@ TEST_P(KafkaTransactions, AreFoundInTheBatchesAlone) {
     }
   }
   LocalPartition& partition = log_.reopen(false);
-  EXPECT_EQ(partition.offsets().last_stable, Offset(one.expected["lastStableOffset"]));
+  EXPECT_EQ(partition.offsets().last_stable, testing::offset_of(one.expected["lastStableOffset"]));
   EXPECT_EQ(committed_ranges(partition, 200), one.expected["readCommitted"].get<Ranges>());
   expect_files(one.expected);
-  expect_snapshot(one.expected, Offset(one.expected["logEndOffset"]));
+  expect_snapshot(one.expected, testing::offset_of(one.expected["logEndOffset"]));
   EXPECT_FALSE(partition.producers().empty());
 }
 
@@ -266,15 +268,15 @@ TEST_P(KafkaTransactions, AreFoundAlthoughSideFilesAreDamaged) {
     testing::write_text(disk_, path, entry.name.ends_with(".txnindex") ? text + "x" : text);
   }
   LocalPartition& partition = log_.reopen(true);
-  EXPECT_EQ(partition.offsets().last_stable, Offset(one.expected["lastStableOffset"]));
+  EXPECT_EQ(partition.offsets().last_stable, testing::offset_of(one.expected["lastStableOffset"]));
   EXPECT_EQ(committed_ranges(partition, 200), one.expected["readCommitted"].get<Ranges>());
   expect_files(one.expected);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, KafkaTransactions, ::testing::ValuesIn(all_cases()),
-                         [](const auto& info) {
+                         [](const auto& one) {
                            std::string name =
-                               fmt::format("tv{}_{}", info.param.version, info.param.folder);
+                               fmt::format("tv{}_{}", one.param.version, one.param.folder);
                            std::replace_if(
                                name.begin(), name.end(), [](char c) { return c == '-'; }, '_');
                            return name;
@@ -332,17 +334,17 @@ TEST(KafkaIdempotence, GivesTheVerdictsOfTheBrokerOnItsOwnFolders) {
       }
       LocalPartition& partition = log.reopen(!life.image.empty());
       for (const nlohmann::json& step : expected["verdicts"]) {
-        const int number = step["step"];
+        const auto number = testing::number_of(step["step"]);
         if (number < life.first_step || number >= life.end_step || step["topic"] != topic) {
           continue;
         }
-        const testing::From from{step["producerId"], step["producerEpoch"], step["baseSequence"]};
+        const testing::From from = testing::from_of(step);
         const auto appended = partition.append(testing::producer_batch(
-            from, step["count"], topic == "idem-old" ? testing::kStart : kBrokerNow));
-        const int code = step["errorCode"];
+            from, step["count"].get<int>(), topic == "idem-old" ? testing::kStart : kBrokerNow));
+        const auto code = testing::number_of(step["errorCode"]);
         ASSERT_EQ(appended.ok(), code == 0) << step;
         if (appended.ok()) {
-          EXPECT_EQ(appended->base_offset, Offset(step["baseOffset"])) << step;
+          EXPECT_EQ(appended->base_offset, testing::offset_of(step["baseOffset"])) << step;
         } else {
           EXPECT_EQ(appended.error().code(),
                     code == 45 ? Errc::kOutOfOrderSequence : Errc::kInvalidProducerEpoch)
@@ -358,7 +360,7 @@ TEST(KafkaIdempotence, LeavesTheSnapshotsOfTheBroker) {
                                   "idempotent-after-kill-and-third-stop"}) {
     const auto expected = json_of("producers/" + image + "/expected.json");
     for (const nlohmann::json& one : expected["partitions"]) {
-      const std::string folder = one["folder"];
+      const auto folder = one["folder"].get<std::string>();
       weir::testing::MemoryFileSystem disk;
       LogOnDisk log(disk);
       log.options.settings.segment_bytes = folder == "idem-client-0" ? 1000 : 1 << 20;

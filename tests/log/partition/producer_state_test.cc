@@ -87,7 +87,7 @@ TEST(ProducerState, GivesTheVerdictsOfABroker) {
   std::map<std::string, Offset> ends;
   std::size_t seen = 0;
   for (const nlohmann::json& step : expected["verdicts"]) {
-    const int number = step["step"];
+    const auto number = testing::number_of(step["step"]);
     if (number == 38 || number == 53) {
       for (auto& [topic, state] : logs) {
         const auto snapshot = parse_producer_snapshot(encode_producer_snapshot(state.entries()));
@@ -96,16 +96,13 @@ TEST(ProducerState, GivesTheVerdictsOfABroker) {
         state.expire(kBrokerNow);
       }
     }
-    const std::string topic = step["topic"];
-    From from;
-    from.id = step["producerId"];
-    from.epoch = step["producerEpoch"];
-    from.sequence = step["baseSequence"];
+    const auto topic = step["topic"].get<std::string>();
     const Timestamp timestamp = topic == "idem-old" ? kStart : kBrokerNow - 100;
-    const Verdict verdict =
-        offer(logs[topic], header_of(from, step["count"], 0, timestamp), ends[topic]);
-    EXPECT_EQ(verdict.error, expected_error(step["errorCode"])) << step;
-    EXPECT_EQ(verdict.base, Offset(step["baseOffset"])) << step;
+    const Verdict verdict = offer(
+        logs[topic], header_of(testing::from_of(step), step["count"].get<int>(), 0, timestamp),
+        ends[topic]);
+    EXPECT_EQ(verdict.error, expected_error(step["errorCode"].get<int>())) << step;
+    EXPECT_EQ(verdict.base, testing::offset_of(step["baseOffset"])) << step;
     ++seen;
   }
   EXPECT_EQ(seen, 59U);

@@ -1,8 +1,10 @@
 #pragma once
 
 #include "log/record/control_record.h"
-#include "log/segment/batch_scanner.h"
+#include "log/segment/segment_names.h"
 #include "tests/log/partition/log_on_disk.h"
+
+#include <fmt/format.h>
 
 #include <map>
 #include <string>
@@ -12,12 +14,28 @@
 
 namespace weir::log::testing {
 
+inline std::int64_t number_of(const nlohmann::json& json) {
+  return json.get<std::int64_t>();
+}
+inline Offset offset_of(const nlohmann::json& json) {
+  return Offset(number_of(json));
+}
+
 struct From {
   std::int64_t id = 1;
   std::int16_t epoch = 0;
   std::int32_t sequence = 0;
   bool transactional = false;
 };
+
+// Of a step of `verdicts`.
+inline From from_of(const nlohmann::json& step) {
+  From from;
+  from.id = number_of(step["producerId"]);
+  from.epoch = step["producerEpoch"].get<std::int16_t>();
+  from.sequence = step["baseSequence"].get<std::int32_t>();
+  return from;
+}
 
 inline SharedBytes producer_batch(const From& from, int count, Timestamp first = kStart) {
   BatchBuilder builder(1U << 20U);
@@ -87,7 +105,7 @@ inline nlohmann::json entry_json(const ProducerEntry& entry) {
 inline std::map<std::int64_t, nlohmann::json> by_id(const nlohmann::json& entries) {
   std::map<std::int64_t, nlohmann::json> sorted;
   for (const nlohmann::json& entry : entries) {
-    sorted[entry["producerId"]] = entry;
+    sorted[number_of(entry["producerId"])] = entry;
   }
   return sorted;
 }
@@ -103,8 +121,8 @@ inline std::map<std::int64_t, nlohmann::json> by_id(const std::vector<ProducerEn
 inline AbortedTransactions aborted_of(const nlohmann::json& entries) {
   AbortedTransactions all;
   for (const nlohmann::json& entry : entries) {
-    all.push_back({0, ProducerId(entry["producerId"]), Offset(entry["firstOffset"]),
-                   Offset(entry["lastOffset"]), Offset(entry["lastStableOffset"])});
+    all.push_back({0, ProducerId(number_of(entry["producerId"])), offset_of(entry["firstOffset"]),
+                   offset_of(entry["lastOffset"]), offset_of(entry["lastStableOffset"])});
   }
   return all;
 }
