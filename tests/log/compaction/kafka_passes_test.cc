@@ -183,6 +183,7 @@ TEST_P(KafkaPasses, KeepsTheLatestValuesThroughPassesOfOurs) {
       ASSERT_TRUE(done.status.ok()) << done.status.error().to_string();
       clean_end = done.clean_end;
       now += 4000;
+      log_.options.recovery_point = end;
       log = &log_.reopen(round % 2 == 0);
       EXPECT_EQ(log->recovery().damaged, std::vector<std::string>());
       EXPECT_EQ(log->offsets().log_end, end);

@@ -312,7 +312,8 @@ TEST_F(PartitionTest, RemovesWhatADeletionOrACompactionOfABrokerLeft) {
   }
   LocalPartition& partition = log_.reopen(true);
   EXPECT_EQ(partition.offsets().log_end, Offset(3));
-  for (const DirectoryEntry& entry : *disk_.list(std::string(kFolder))) {
+  const auto entries = disk_.list(std::string(kFolder));
+  for (const DirectoryEntry& entry : *entries) {
     EXPECT_FALSE(entry.name.ends_with(".deleted") || entry.name.ends_with(".cleaned") ||
                  entry.name.ends_with(".swap"))
         << entry.name;
