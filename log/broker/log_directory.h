@@ -191,7 +191,7 @@ class LogDirectory : private OffsetsTopic {
   void report_recovery(const Partition& partition) const;
 
   // Before segments below `before` go: what is known of producers must not need their batches.
-  Status keep_producers(const Partition& partition, Offset before);
+  Status keep_producers(Partition& partition, Offset before);
   Status write_producers() WEIR_EXCLUDES(checkpoint_mutex_);
   Status write_recovery_points() WEIR_EXCLUDES(checkpoint_mutex_);
   Status write_checkpoints() WEIR_EXCLUDES(checkpoint_mutex_);

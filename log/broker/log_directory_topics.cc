@@ -244,12 +244,13 @@ Status LogDirectory::grow_topic(const std::string& name, std::int32_t partitions
   return {};
 }
 
-Status LogDirectory::keep_producers(const Partition& partition, Offset before) {
+Status LogDirectory::keep_producers(Partition& partition, Offset before) {
   const std::optional<ProducersAt> known = partition.flushed_producers();
   if ((known && known->offset >= before) || partition.producers().empty()) {
     return {};
   }
-  WEIR_TRY(durability_->checkpoint());
+  WEIR_TRY(partition.flush());
+  WEIR_TRY(write_recovery_points());  // what is known above them is not believed
   return write_producers();
 }
 

@@ -51,6 +51,7 @@ class LocalPartition final : public Partition {
   Status roll_active() override;
   Status replace_segments(const std::vector<std::shared_ptr<Segment>>& old,
                           const CleanedSegment& cleaned) override;
+  Status flush() override;
   Offset recovery_point() const override;
   void release_idle() override;
   using Partition::close;

@@ -234,6 +234,19 @@ Status LocalPartition::sync_all(FlushMode mode) {
   return Status();
 }
 
+Status LocalPartition::flush() {
+  Status flushed;
+  {
+    const MutexLock appending(append_mutex_);
+    flushed = check_open();
+    if (flushed.ok()) {
+      flushed = sync_all(FlushMode::kByFile);
+    }
+  }
+  notify_waiters();
+  return flushed;
+}
+
 void LocalPartition::release_idle() {
   std::shared_ptr<Segment> active;
   {

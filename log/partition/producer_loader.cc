@@ -134,6 +134,9 @@ class ProducerLoader {
 
   Status walk(Offset from) {
     for (const std::shared_ptr<Segment>& segment : load_.segments) {
+      if (!load_.read_only && !load_.clean && segment->base_offset() > load_.trusted) {
+        WEIR_TRY(renew_snapshot(segment->base_offset()));
+      }
       const bool is_behind = std::min(segment->next_offset(), load_.log_end) <= from;
       WEIR_TRY_ASSIGN(AbortedTransactions entries, segment->aborted_transactions());
       if (!is_behind && !load_.plain.contains(segment->base_offset())) {
@@ -143,6 +146,26 @@ class ProducerLoader {
       segment->release();
     }
     return Status();
+  }
+
+  // In front of a segment that was not flushed when the last process ended: a power cut may have
+  // torn or lost it.
+  Status renew_snapshot(Offset at) {
+    if (load_.segments.front()->base_offset() == at) {
+      return Status();
+    }
+    const std::string path = snapshot_path(load_.folder, at);
+    const std::string wanted = encode_producer_snapshot(out_.state.entries());
+    const Result<std::string> is = read_file(load_.files, path);
+    damaged_.erase(at);
+    if (is.ok() && *is == wanted) {
+      return Status();
+    }
+    Status written = replace_file(load_.files, path, wanted);
+    if (written.ok()) {
+      snapshots_.insert(at);
+    }
+    return without_full_disk(std::move(written), path);
   }
 
   Status walk_segment(Segment& segment, Offset from, AbortedTransactions& aborted) {

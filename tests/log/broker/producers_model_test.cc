@@ -145,7 +145,9 @@ class Model {
         restart(rng_.chance(1, 2));
       }
     }
-    restart(false);
+    if (!::testing::Test::HasFailure()) {
+      restart(false);
+    }
   }
 
  private:
@@ -163,10 +165,13 @@ class Model {
     log_ = *std::move(opened);
   }
   void end() {
-    disk_.cut_power_at(UINT64_MAX);
+    disk_.cut_power_at(std::uint64_t{1} << 60U);
     log_.reset();
   }
   std::shared_ptr<Partition> partition() {
+    if (log_ == nullptr) {
+      return nullptr;  // it failed to open, and the test with it
+    }
     Result<std::shared_ptr<Partition>> opened = log_->partition_for_append(kLines);
     if (!opened.ok()) {
       died_ = true;
@@ -333,8 +338,9 @@ class Model {
       return;
     }
     log_.reset();
-    disk_.cut_power_at(UINT64_MAX);
-    if (rng_.chance(1, 2)) {
+    const bool is_off = disk_.power_is_off();
+    disk_.cut_power_at(std::uint64_t{1} << 60U);
+    if (is_off || rng_.chance(1, 2)) {
       disk_.power_cut();  // a clean close has synced all
     }
     open();

@@ -124,7 +124,7 @@ class Directory {
  private:
   void end() {
     disk.set_fault({});
-    disk.cut_power_at(UINT64_MAX);
+    disk.cut_power_at(std::uint64_t{1} << 60U);
     disk.hold_submits(false);
     while (disk.run_submitted() > 0) {
     }
@@ -415,7 +415,8 @@ TEST(TransactionBugs, ASnapshotOfWhatWasCutGivesWayToTheNewOne) {
     EXPECT_EQ(state.find(ProducerId(1)) == nullptr, kept == 0);
     EXPECT_EQ(state.find(ProducerId(2))->last_sequence(), 8);
     directory.close();
-    for (const DirectoryEntry& entry : directory.disk.list(kFolderOfLines).value()) {
+    const std::vector<DirectoryEntry> left = directory.disk.list(kFolderOfLines).value();
+    for (const DirectoryEntry& entry : left) {
       const auto at = parse_segment_file_name(entry.name, kSnapshotSuffix);
       if (at) {
         const auto entries = parse_producer_snapshot(

@@ -190,9 +190,9 @@ TEST(Producer, BlocksAtItsMemoryBoundAndThenTimesOut) {
   options.buffer_memory = 2000;
   options.max_block_ms = 1;
   options.batch_size = 0;
-  f.files->hold_submits(true);
   {
     const auto producer = open(f, options);
+    f.files->hold_submits(true);
     const std::string value(900, 'x');
     Answers answers;
     ASSERT_TRUE(producer->send(record("lines", value), answers.next()).ok());

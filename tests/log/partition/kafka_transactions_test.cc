@@ -239,10 +239,9 @@ TEST_P(KafkaTransactions, AreFoundInTheFilesThatTheBrokerLeft) {
 TEST_P(KafkaTransactions, AreFoundInTheBatchesAlone) {
   const Case& one = GetParam();
   testing::copy_folder(one.path(), disk_);
-  std::string last;
-  for (const DirectoryEntry& entry : disk_.list(std::string(kFolder)).value()) {
+  const std::vector<DirectoryEntry> entries = disk_.list(std::string(kFolder)).value();
+  for (const DirectoryEntry& entry : entries) {
     if (!entry.name.ends_with(".log")) {
-      last = entry.name;
       ASSERT_TRUE(disk_.remove_file(join_path(kFolder, entry.name)).ok());
     }
   }
@@ -258,7 +257,8 @@ TEST_P(KafkaTransactions, AreFoundInTheBatchesAlone) {
 TEST_P(KafkaTransactions, AreFoundAlthoughSideFilesAreDamaged) {
   const Case& one = GetParam();
   testing::copy_folder(one.path(), disk_);
-  for (const DirectoryEntry& entry : disk_.list(std::string(kFolder)).value()) {
+  const std::vector<DirectoryEntry> entries = disk_.list(std::string(kFolder)).value();
+  for (const DirectoryEntry& entry : entries) {
     if (entry.name.ends_with(".log")) {
       continue;
     }
