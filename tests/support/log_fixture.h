@@ -64,8 +64,13 @@ class LogFixture {
             std::int32_t partition = 0) {
     auto sink = log->make_sink({}).value();
     const SinkTopicInfo info = sink->open_topic(topic).value();
+    // A compacted topic refuses records without a key.
+    const TopicConfig config = log->admin().describe_topic(topic).value().config;
+    const auto policy = config.find("cleanup.policy");
+    const bool has_keys = policy != config.end() && policy->second != "delete";
     for (const std::string& value : values) {
-      const RecordRef record{{}, ByteView(value), clock.now(), {}};
+      const RecordRef record{
+          has_keys ? NullableBytes(value) : NullableBytes(), ByteView(value), clock.now(), {}};
       const Status sent = sink->send(info.handle, PartitionId(partition), {&record, 1});
       EXPECT_TRUE(sent.ok()) << sent.error().to_string();
     }
