@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace weir::log {
@@ -60,6 +61,7 @@ class ProducerLoader {
         load_.known->offset >= first_base()) {
       Result<ProducerState> state = ProducerState::decode(load_.known->bytes, load_.limits);
       if (state.ok()) {
+        known_ = *state;
         out_.state = *std::move(state);
         return load_.known->offset;
       }
@@ -133,6 +135,9 @@ class ProducerLoader {
   // --- The batches from `from` on
 
   Status walk(Offset from) {
+    if (known_ && load_.known->offset <= from) {
+      known_.reset();  // it begins there
+    }
     for (const std::shared_ptr<Segment>& segment : load_.segments) {
       if (!load_.read_only && !load_.clean && segment->base_offset() > load_.trusted) {
         WEIR_TRY(renew_snapshot(segment->base_offset()));
@@ -145,7 +150,16 @@ class ProducerLoader {
       WEIR_TRY(finish_index(*segment, std::move(entries)));
       segment->release();
     }
+    reach(load_.log_end);
     return Status();
+  }
+
+  // A walk that began early, for the sake of a transaction index, finds fewer batches of each
+  // producer than were known.
+  void reach(Offset at) {
+    if (known_ && at >= load_.known->offset) {
+      out_.state = *std::exchange(known_, std::nullopt);
+    }
   }
 
   // In front of a segment that was not flushed when the last process ended: a power cut may have
@@ -200,6 +214,9 @@ class ProducerLoader {
         return Status();
       }
       const bool goes_on = (*header)->base_offset >= expected;  // else it lies
+      if (goes_on) {
+        reach((*header)->base_offset);
+      }
       if (goes_on && (*header)->producer_id.value() >= 0 && (*header)->base_offset >= from) {
         WEIR_TRY(take(scanner, **header, aborted));
       }
@@ -311,6 +328,7 @@ class ProducerLoader {
   const ProducerLoad& load_;
   LoadedProducers out_;
   std::set<Offset> snapshots_;
+  std::optional<ProducerState> known_;  // as of load_.known, until the walk comes there
   std::set<Offset> damaged_;
   bool names_changed_ = false;
 };
