@@ -80,9 +80,12 @@ Status WalFiles::begin(const WalContents& contents, std::uint64_t wal_id) {
   }
   generation_ = contents.generation + 1;
   wal_id_ = wal_id;
-  // Of former generations: from now on a header that is neither sound nor zeros has decayed.
+  // Of former generations: from now on a header that is neither sound nor zeros has decayed. What a
+  // power cut left of a file that was being made may be too short for one.
   for (const Slot& slot : free_) {
-    WEIR_TRY(forget(slot));
+    if (slot.bytes >= kWalBlockBytes) {
+      WEIR_TRY(forget(slot));
+    }
   }
   while (free_.size() < 2) {  // one to write, one to go on with while the first is flushed
     WEIR_TRY_ASSIGN(std::unique_ptr<Slot> made, make_slot());

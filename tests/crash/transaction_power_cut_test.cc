@@ -380,8 +380,7 @@ struct Tally {
   int committed = 0;
 };
 
-void run(std::uint64_t seed, std::uint64_t operation, Tally& tally) {
-  testing::LogCapture diagnostics;
+void live(std::uint64_t seed, std::uint64_t operation, Tally& tally) {
   Machine machine(seed);
   Rng rng(seed ^ operation);
   machine.plan(operation);
@@ -410,6 +409,12 @@ void run(std::uint64_t seed, std::uint64_t operation, Tally& tally) {
     ++tally.images;
   }
   tally.committed += machine.committed();
+}
+
+// Prints how to run it again when it fails.
+void run(std::uint64_t seed, std::uint64_t operation, Tally& tally) {
+  testing::LogCapture diagnostics;
+  live(seed, operation, tally);
   for (const auto& [level, line] : diagnostics.lines()) {
     EXPECT_EQ(line.find("durable bytes damaged"), std::string::npos) << line;
   }
