@@ -68,6 +68,11 @@ class ProducerLoader {
       WEIR_WARN("producers not taken from the checkpoint partition={} error=\"{}\"",
                 load_.name.to_string(), state.error().message());
     }
+    if (!load_.clean && !load_.read_only && !load_.known) {
+      // No checkpoint has kept its producers yet, so a snapshot may be that of a recovery, which
+      // has one batch of each: all of the log is walked.
+      return first_base();
+    }
     for (auto at = snapshots_.upper_bound(limit); at != snapshots_.begin();) {
       --at;
       const std::string path = snapshot_path(load_.folder, *at);
@@ -139,7 +144,7 @@ class ProducerLoader {
       known_.reset();  // it begins there
     }
     for (const std::shared_ptr<Segment>& segment : load_.segments) {
-      if (!load_.read_only && !load_.clean && segment->base_offset() > load_.trusted) {
+      if (!load_.read_only && !load_.clean && segment->base_offset() >= load_.trusted) {
         WEIR_TRY(renew_snapshot(segment->base_offset()));
       }
       const bool is_behind = std::min(segment->next_offset(), load_.log_end) <= from;

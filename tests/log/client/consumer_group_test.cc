@@ -645,7 +645,7 @@ TEST(ConsumerGroup, IsNotDeletedWhileItHasMembers) {
   w.commit("g", 1);
   const std::pair<TopicPartition, CommittedOffset> other{at("words", 0), {Offset(0), {}, ""}};
   ASSERT_TRUE(w.log().make_group("g").value()->commit({&other, 1}).ok());
-  const auto one = w.member();
+  auto one = w.member();
   w.settle({one.get()});
   Admin& admin = w.log().admin();
   EXPECT_EQ(admin.delete_group("g").error().code(), Errc::kLocked);
@@ -656,6 +656,7 @@ TEST(ConsumerGroup, IsNotDeletedWhileItHasMembers) {
   EXPECT_EQ(admin.group_offsets("g")->size(), 2U) << "all or nothing";
   ASSERT_TRUE(admin.delete_group_offsets("g", {both, 1}).ok()) << "nobody subscribes to words";
   ASSERT_TRUE(one->close().ok());
+  one.reset();  // before its log
   ASSERT_TRUE(admin.delete_group("g").ok());
   EXPECT_EQ(admin.delete_group("g").error().code(), Errc::kNotFound);
   EXPECT_THAT(admin.list_groups().value(), IsEmpty());
