@@ -253,7 +253,11 @@ int group_describe(const CommonOptions& common, const std::string& group,
 int group_delete(const CommonOptions& common, const std::string& group) {
   return with_log(common, Access::kWrite, [&](log::EmbeddedLog& log) -> Status {
     WEIR_TRY(check_group_may_move(log, group));
-    return remove(log.admin(), group);
+    WEIR_TRY(remove(log.admin(), group));
+    Output out;
+    out.line(common.format == Format::kText ? fmt::format("Deleted group {}.", group)
+                                            : nlohmann::json{{"deleted", group}}.dump());
+    return {};
   });
 }
 int group_reset(const CommonOptions& common, const GroupResetOptions& options) {

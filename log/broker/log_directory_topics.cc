@@ -278,13 +278,15 @@ Status LogDirectory::grow_topic(const std::string& name, std::int32_t partitions
 }
 
 Status LogDirectory::keep_producers(Partition& partition, Offset before) {
-  const std::optional<ProducersAt> known = partition.flushed_producers();
-  if ((known && known->offset >= before) || partition.producers().empty()) {
+  if (partition.producers().empty()) {
     return {};
   }
-  WEIR_TRY(partition.flush());
+  const std::optional<ProducersAt> known = partition.flushed_producers();
+  if (!known || known->offset < before) {
+    WEIR_TRY(partition.flush());
+  }
   WEIR_TRY(write_recovery_points());  // what is known above them is not believed
-  return write_producers();
+  return write_producers();           // also what an earlier flush knew: it may be in memory alone
 }
 
 Status LogDirectory::delete_records(const TopicPartition& name, Offset before) {

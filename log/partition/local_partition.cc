@@ -79,6 +79,9 @@ LocalPartition::LocalPartition(const Environment& environment, OpenOptions optio
   if (flushed_producers_ && flushed_producers_->offset > log_end_) {
     flushed_producers_.reset();  // of a log that has lost what it was about
   }
+  if (!producers_.empty()) {
+    captured_producers_ = std::move(log.producers.at_last_segment);
+  }
   for (const auto& [first, producer] : producers_.open_transactions()) {
     unstable_.begin(first);
   }

@@ -144,6 +144,10 @@ class ProducerLoader {
       known_.reset();  // it begins there
     }
     for (const std::shared_ptr<Segment>& segment : load_.segments) {
+      reach(segment->base_offset());
+      if (segment == load_.segments.back() && segment->base_offset() >= from) {
+        out_.at_last_segment = {segment->base_offset(), out_.state.encode()};
+      }
       if (!load_.read_only && !load_.clean && segment->base_offset() >= load_.trusted) {
         WEIR_TRY(renew_snapshot(segment->base_offset()));
       }

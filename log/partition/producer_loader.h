@@ -35,6 +35,9 @@ struct LoadedProducers {
   ProducerState state;
   Offset newest_abort = kNoOffset;  // marker of the last aborted transaction
   bool has_snapshots = false;       // in the folder
+  // At the base of the last segment, unless the walk began behind it: a log whose last segment is
+  // never flushed has no later state that it may keep.
+  std::optional<ProducersAt> at_last_segment;
 };
 
 // The producers at the end of the log: the newest state that is known, from wal/producers (all five
