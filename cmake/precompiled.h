@@ -1,7 +1,7 @@
 #pragma once
 
-// What nearly every file includes, compiled once for all targets (WEIR_PRECOMPILE). Files include what
-// they use all the same: the preset clang builds without it.
+// What nearly every file includes, compiled once for all targets (WEIR_PRECOMPILE). Files include
+// what they use all the same: the preset clang builds without it.
 #include <fmt/format.h>
 
 #include <algorithm>

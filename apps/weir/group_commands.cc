@@ -255,8 +255,9 @@ int group_delete(const CommonOptions& common, const std::string& group) {
     WEIR_TRY(check_group_may_move(log, group));
     WEIR_TRY(remove(log.admin(), group));
     Output out;
-    out.line(common.format == Format::kText ? fmt::format("Deleted group {}.", group)
-                                            : nlohmann::json{{"deleted", group}}.dump());
+    out.line(common.format == Format::kText
+                 ? fmt::format("Deleted group {}.", group)
+                 : fmt::format(R"({{"group":{},"deleted":true}})", json_string(group)));
     return {};
   });
 }

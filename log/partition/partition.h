@@ -239,8 +239,8 @@ class Partition : public DurableLog, public std::enable_shared_from_this<Partiti
   // failed on the way, the log refuses further appends and the next start finishes it.
   virtual Status replace_segments(const std::vector<std::shared_ptr<Segment>>& old,
                                   const CleanedSegment& cleaned) = 0;
-  // Syncs all that was appended, so that flushed_producers() knows of it. Errors: kNoSpace; kIo (the
-  // log refuses further appends).
+  // Syncs all that was appended, so that flushed_producers() knows of it. Errors: kNoSpace; kIo
+  // (the log refuses further appends).
   virtual Status flush() = 0;
   // Offset below which everything is synced.
   virtual Offset recovery_point() const = 0;

@@ -9,11 +9,11 @@ namespace {
 
 using testing::batch_of;
 using testing::kStart;
+using testing::MadeBatch;
 using testing::marker_of;
 using testing::records_of;
 using testing::SeenRecord;
 using testing::stored;
-using testing::MadeBatch;
 
 constexpr ProducerId kProducer{7};
 constexpr ProducerEpoch kEpoch{2};
