@@ -300,6 +300,14 @@ class ProducerLoader {
   // --- Snapshot files
 
   Status tidy() {
+    if (!load_.clean) {
+      for (const Offset at : snapshots_) {  // what a power cut tore and nobody had to read
+        const Result<std::string> file = read_file(load_.files, snapshot_path(load_.folder, at));
+        if (file.ok() && !parse_producer_snapshot(*file).ok()) {
+          damaged_.insert(at);
+        }
+      }
+    }
     std::set<Offset> bases;
     for (const std::shared_ptr<Segment>& segment : load_.segments) {
       bases.insert(segment->base_offset());
