@@ -211,9 +211,7 @@ bool LogMachine::close() {
   const Result<log::VerifyTotals> verified =
       log::verify_log(files_, kRoot, [&findings](const log::VerifyFinding& finding) {
         // Save a folder that got no record yet, and a log with all its records deleted.
-        // And a producer snapshot that a power cut tore: the next start makes it anew, and nothing
-        // of it is lost, but a close does not look at it.
-        if (finding.what != "no file of a log is in it" && !finding.file.ends_with(".snapshot") &&
+        if (finding.what != "no file of a log is in it" &&
             !finding.what.ends_with("all before it are deleted")) {
           findings += finding.file + ": " + finding.what + "\n";
         }
