@@ -29,8 +29,9 @@ constexpr std::uint64_t kSegmentBytesMax = 16U << 20U;
 // Closed, so that nothing is left to be flushed.
 Status fill(Run& run, std::uint64_t versions, Codec codec) {
   const std::uint64_t keys = std::max<std::uint64_t>(run.items() / versions, 1);
-  const std::uint64_t segment_bytes =
-      std::clamp<std::uint64_t>(run.items() * 40, 100'000, kSegmentBytesMax);
+  // Several segments, however few the records are.
+  const std::uint64_t segment_bytes = std::clamp<std::uint64_t>(
+      run.items() * (codec == Codec::kNone ? 40 : 5), 10'000, kSegmentBytesMax);
   WEIR_TRY_ASSIGN(const std::unique_ptr<log::EmbeddedLog> log, open_log(run.folder()));
   WEIR_TRY(log->admin()
                .create_topic({kTopic,

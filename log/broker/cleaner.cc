@@ -27,7 +27,7 @@ PartitionKey key_of(const CleanupTarget& target) {
 
 // Its segments went, or it was closed: no fault of the partition.
 bool is_passing(Errc code) {
-  return code == Errc::kNoSpace || code == Errc::kNotFound || code == Errc::kClosed ||
+  return is_shortage(code) || code == Errc::kNotFound || code == Errc::kClosed ||
          code == Errc::kUnknownTopic;
 }
 
@@ -404,7 +404,7 @@ void Cleaner::note_failure(const CleanupTarget& target, const Error& error) {
                target.name.to_string(), error.message());
     const MutexLock lock(mutex_);
     ++progress_.partitions_failed;
-  } else if (error.code() == Errc::kNoSpace) {
+  } else if (is_shortage(error.code())) {
     WEIR_WARN("compaction waits for room partition={} error=\"{}\"", target.name.to_string(),
               error.message());
   }

@@ -152,7 +152,7 @@ Status LogDirectory::delete_topic(const std::string& name) {
                  fmt::format("topic {} is the log's own and cannot be deleted", name));
   }
   TopicDescription topic;
-  std::vector<std::string> garbage;
+  Result<std::vector<std::string>> garbage = std::vector<std::string>();
   {
     const MutexLock change(change_mutex_);
     WEIR_TRY_ASSIGN(const TopicImage image, image_to_change(name, "delete"));
@@ -168,10 +168,11 @@ Status LogDirectory::delete_topic(const std::string& name) {
       }
       return written;
     }
-    WEIR_TRY_ASSIGN(garbage, set_folders_aside(topic));
+    garbage = set_folders_aside(topic);
   }
-  topics_changed();
-  remove_garbage(topic, garbage);
+  topics_changed();  // gone it is, wherever its folders are
+  WEIR_TRY(garbage.status());
+  remove_garbage(topic, garbage.value());
   return offsets_.forget_topic(name);
 }
 

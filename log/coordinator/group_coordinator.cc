@@ -64,20 +64,28 @@ std::string_view group_state_name(GroupState state) {
 
 // --- Heartbeats, leaving, commits
 
+GroupError GroupCoordinator::hear_from(ClassicGroup& group, const GroupIdentity& who,
+                                       GroupTime now) {
+  if (const GroupError error = group.check_member(who.member_id, who.instance_id);
+      error != GroupError::kNone) {
+    return error;
+  }
+  if (who.generation != group.generation) {
+    return GroupError::kIllegalGeneration;
+  }
+  ClassicMember& member = *group.find(who.member_id);
+  arm_session(group, member, member.session_timeout_ms, now);
+  return GroupError::kNone;
+}
+
 GroupError GroupCoordinator::heartbeat(const GroupIdentity& who, GroupTime now) {
   ClassicGroup* group = find(who.group);
   if (group == nullptr) {
     return GroupError::kUnknownMemberId;
   }
-  if (const GroupError error = group->check_member(who.member_id, who.instance_id);
-      error != GroupError::kNone) {
+  if (const GroupError error = hear_from(*group, who, now); error != GroupError::kNone) {
     return error;
   }
-  if (who.generation != group->generation) {
-    return GroupError::kIllegalGeneration;
-  }
-  ClassicMember& member = *group->find(who.member_id);
-  arm_session(*group, member, member.session_timeout_ms, now);
   return group->state == GroupState::kPreparingRebalance ? GroupError::kRebalanceInProgress
                                                          : GroupError::kNone;
 }
@@ -136,15 +144,9 @@ GroupError GroupCoordinator::commit(const GroupIdentity& who, bool transactional
     return GroupError::kNone;
   }
   if (who.generation >= 0 || !who.member_id.empty() || who.instance_id) {
-    if (const GroupError error = group->check_member(who.member_id, who.instance_id);
-        error != GroupError::kNone) {
+    if (const GroupError error = hear_from(*group, who, now); error != GroupError::kNone) {
       return error;
     }
-    if (who.generation != group->generation) {
-      return GroupError::kIllegalGeneration;
-    }
-    ClassicMember& member = *group->find(who.member_id);
-    arm_session(*group, member, member.session_timeout_ms, now);
   } else if (!transactional) {
     return GroupError::kUnknownMemberId;
   }

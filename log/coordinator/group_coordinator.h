@@ -160,6 +160,8 @@ class GroupCoordinator {
 
   GroupTimer arm(Timer timer, std::int32_t delay_ms, GroupTime now);
   void disarm(std::optional<GroupTimer>& timer);
+  // A member of this generation is alive: its session starts anew.
+  GroupError hear_from(ClassicGroup& group, const GroupIdentity& who, GroupTime now);
   void arm_session(ClassicGroup& group, ClassicMember& member, std::int32_t delay_ms,
                    GroupTime now);
   void fire(const Timer& timer, GroupTime now, GroupEffects& out);

@@ -199,16 +199,22 @@ Result<std::vector<std::string>> GroupOffsets::groups() {
   return found;
 }
 
-Result<std::vector<PartitionOffset>> GroupOffsets::all_committed(const std::string& group) {
-  std::vector<PartitionOffset> found;
+Result<const GroupOffsets::Group*> GroupOffsets::entries_of(const std::string& group) {
   const std::int32_t count = topic_.partition_count();
   if (count == 0) {
-    return found;
+    return nullptr;
   }
-  const MutexLock lock(mutex_);
   WEIR_TRY_ASSIGN(const Shard* from, shard(partition_for_group(group, count)));
-  if (const auto entries = from->groups.find(group); entries != from->groups.end()) {
-    for (const auto& [partition, entry] : entries->second) {
+  const auto entries = from->groups.find(group);
+  return entries == from->groups.end() ? nullptr : &entries->second;
+}
+
+Result<std::vector<PartitionOffset>> GroupOffsets::all_committed(const std::string& group) {
+  std::vector<PartitionOffset> found;
+  const MutexLock lock(mutex_);
+  WEIR_TRY_ASSIGN(const Group* entries, entries_of(group));
+  if (entries != nullptr) {
+    for (const auto& [partition, entry] : *entries) {
       if (counts(partition, entry)) {
         found.emplace_back(partition, entry.value.committed);
       }
@@ -258,14 +264,10 @@ Status GroupOffsets::forget(const std::string& group, std::span<const TopicParti
 
 Result<std::vector<GroupOffsets::Stored>> GroupOffsets::stored(const std::string& group) {
   std::vector<Stored> found;
-  const std::int32_t count = topic_.partition_count();
-  if (count == 0) {
-    return found;
-  }
   const MutexLock lock(mutex_);
-  WEIR_TRY_ASSIGN(const Shard* from, shard(partition_for_group(group, count)));
-  if (const auto entries = from->groups.find(group); entries != from->groups.end()) {
-    for (const auto& [partition, entry] : entries->second) {
+  WEIR_TRY_ASSIGN(const Group* entries, entries_of(group));
+  if (entries != nullptr) {
+    for (const auto& [partition, entry] : *entries) {
       found.push_back({partition, entry.value.committed.offset, entry.value.commit_timestamp});
     }
   }

@@ -110,6 +110,8 @@ class GroupOffsets {
 
   // Reads the partition if that was not done yet. Requires: the topic exists.
   Result<Shard*> shard(PartitionId index) WEIR_REQUIRES(mutex_);
+  // Everything stored of a group; null: nothing.
+  Result<const Group*> entries_of(const std::string& group) WEIR_REQUIRES(mutex_);
   static Status replay(Shard& shard, const RecordView& record);
   static Status replay_pending(Shard& shard, ProducerId producer, const RecordView& record);
   static Status replay_marker(Shard& shard, ProducerId producer, const RecordView& record);

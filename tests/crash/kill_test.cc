@@ -2,6 +2,7 @@
 #include "tests/crash/pipeline/kill_switch.h"
 #include "tests/crash/support/ledger.h"
 #include "tests/runtime/observe/capture.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/log/embedded_log.h>
 #include <weir/runtime/rng.h>
@@ -13,7 +14,6 @@
 #include <array>
 #include <charconv>
 #include <csignal>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <sys/wait.h>
@@ -28,11 +28,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr const char* kProgram = "crash_pipeline";
-
-std::uint64_t seed_of_run() {
-  const char* given = std::getenv("WEIR_TEST_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : entropy_seed() % 1'000'000'000;
-}
 
 std::int64_t to_number(std::string_view text) {
   std::int64_t number = -1;
@@ -312,14 +307,13 @@ void Killing::print() const {
 }
 
 TEST(CrashKill, LosesNothingAcknowledgedAndRepeatsOnlyWhatIsBehindTheLastCommit) {
-  const bool full = std::getenv("WEIR_TEST_FULL") != nullptr;
-  const std::uint64_t seed = seed_of_run();
+  const std::uint64_t seed = weir::testing::seed_of_run();
   SCOPED_TRACE(fmt::format("WEIR_TEST_SEED={}", seed));
   fmt::print("seed={}\n", seed);
   Killing killing(seed);
   // Each point and as many by time.
   constexpr int kEachOnce = 2 * static_cast<int>(kPoints);
-  killing.run(full ? 10 * kEachOnce : kEachOnce);
+  killing.run(weir::testing::is_full_run() ? 10 * kEachOnce : kEachOnce);
   killing.drain();
   killing.print();
   EXPECT_TRUE(killing.has_hit_every_point());

@@ -2,6 +2,7 @@
 #include "tests/crash/pipeline/kill_switch.h"
 #include "tests/crash/support/log_ledger.h"
 #include "tests/runtime/observe/capture.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/runtime/rng.h>
 
@@ -12,7 +13,6 @@
 #include <array>
 #include <charconv>
 #include <csignal>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,11 +31,6 @@ using std::chrono::seconds;
 constexpr const char* kProgram = "crash_log";
 constexpr std::array kLogPoints = {Point::kAppend, Point::kRoll,           Point::kSync,
                                    Point::kFlush,  Point::kCheckpointFile, Point::kClose};
-
-std::uint64_t seed_of_run() {
-  const char* given = std::getenv("WEIR_TEST_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : entropy_seed() % 1'000'000'000;
-}
 
 // The words of a report.
 class Words {
@@ -257,12 +252,11 @@ void LogKilling::finish(KilledProcess& process, const Run& run) {
 }
 
 TEST(LogKill, LosesNothingThatWasAppended) {
-  const bool full = std::getenv("WEIR_TEST_FULL") != nullptr;
-  const std::uint64_t seed = seed_of_run();
+  const std::uint64_t seed = weir::testing::seed_of_run();
   SCOPED_TRACE(fmt::format("WEIR_TEST_SEED={}", seed));
   fmt::print("seed={}\n", seed);
   LogKilling killing(seed);
-  killing.run(full ? 200 : 20);
+  killing.run(weir::testing::is_full_run() ? 200 : 20);
   killing.print();
   EXPECT_TRUE(killing.has_hit_every_point());
 }

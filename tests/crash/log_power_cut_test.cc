@@ -3,6 +3,7 @@
 #include "log/record/batch_decoder.h"
 #include "tests/crash/support/log_ledger.h"
 #include "tests/runtime/observe/capture.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/log/log_verify.h>
 #include <weir/runtime/rng.h>
@@ -36,11 +37,6 @@ constexpr int kShards = 4;
 constexpr const char* kRoot = "data";
 constexpr std::uint64_t kNever = UINT64_MAX / 4;
 constexpr std::size_t kWalBytesMax = 192U << 10U;
-
-std::uint64_t seed_of_run() {
-  const char* given = std::getenv("WEIR_TEST_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : entropy_seed() % 1'000'000'000;
-}
 
 // Errors that promise that nothing happened.
 bool is_refusal(const Error& error) {
@@ -635,9 +631,8 @@ TEST_P(LogPowerCut, LosesNothingPromisedWhereverItComes) {
     run(std::stoull(text), std::stoull(text.substr(text.find(':') + 1)), tally);
     return;
   }
-  const bool full = std::getenv("WEIR_TEST_FULL") != nullptr;
-  const std::uint64_t images = (full ? 12'000 : 600) / kShards;
-  const std::uint64_t seed = seed_of_run();
+  const std::uint64_t images = weir::testing::rounds(600, 12'000) / kShards;
+  const std::uint64_t seed = weir::testing::seed_of_run();
   fmt::print("seed={}\n", seed);
   SCOPED_TRACE(fmt::format("WEIR_TEST_SEED={}", seed));
   Rng rng(seed + static_cast<std::uint64_t>(GetParam()));
@@ -646,7 +641,7 @@ TEST_P(LogPowerCut, LosesNothingPromisedWhereverItComes) {
     const std::uint64_t workload = rng.next() % 1'000'000'000;
     ++workloads;
     const std::uint64_t changes = rehearse(workload);
-    const std::uint64_t stride = full ? 1 : changes / 8 + 1;
+    const std::uint64_t stride = weir::testing::apart(changes / 8 + 1);
     for (std::uint64_t at = rng.below(stride); at < changes; at += stride) {
       run(workload, at, tally);
       ASSERT_FALSE(HasFailure());

@@ -1,5 +1,6 @@
 #include "tests/crash/support/ledger.h"
 #include "tests/runtime/observe/capture.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/log/embedded_log.h>
 #include <weir/runtime/rng.h>
@@ -12,7 +13,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -31,11 +31,6 @@ using weir::testing::MemoryFileSystem;
 
 constexpr int kShards = 4;
 constexpr const char* kStateDirectory = "data/state";
-
-std::uint64_t seed_of_run() {
-  const char* given = std::getenv("WEIR_TEST_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : entropy_seed() % 1'000'000'000;
-}
 
 class Machine {
  public:
@@ -253,9 +248,8 @@ bool cut_once(std::uint64_t seed, std::uint64_t operation, Tally& tally) {
 class CrashPowerCut : public ::testing::TestWithParam<int> {};
 
 TEST_P(CrashPowerCut, LosesNothingAcknowledgedWhereverItComes) {
-  const bool full = std::getenv("WEIR_TEST_FULL") != nullptr;
-  const int cuts = (full ? 2000 : 60) / kShards;
-  const std::uint64_t seed = seed_of_run();
+  const int cuts = weir::testing::rounds(60, 2000) / kShards;
+  const std::uint64_t seed = weir::testing::seed_of_run();
   fmt::print("seed={}\n", seed);
   Rng rng(seed + static_cast<std::uint64_t>(GetParam()));
 

@@ -1,4 +1,5 @@
 #include "tests/runtime/observe/capture.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/log/embedded_log.h>
 #include <weir/runtime/rng.h>
@@ -435,17 +436,14 @@ TEST_P(TransactionPowerCut, ShowsAllOfATransactionOrNothing) {
     run(std::stoull(text), std::stoull(text.substr(text.find(':') + 1)), tally);
     return;
   }
-  const bool full = std::getenv("WEIR_TEST_FULL") != nullptr;
-  const std::uint64_t images = (full ? 12'000 : 600) / kShards;
-  const char* given = std::getenv("WEIR_TEST_SEED");
-  const std::uint64_t seed =
-      given != nullptr ? std::strtoull(given, nullptr, 10) : entropy_seed() % 1'000'000'000;
+  const std::uint64_t images = weir::testing::rounds(600, 12'000) / kShards;
+  const std::uint64_t seed = weir::testing::seed_of_run();
   fmt::print("seed={}\n", seed);
   Rng rng(seed + static_cast<std::uint64_t>(GetParam()));
   while (tally.images < images) {
     const std::uint64_t workload = rng.next() % 1'000'000'000;
     const std::uint64_t changes = rehearse(workload);
-    const std::uint64_t stride = full ? 1 : changes / 8 + 1;
+    const std::uint64_t stride = weir::testing::apart(changes / 8 + 1);
     for (std::uint64_t at = rng.below(stride); at < changes; at += stride) {
       run(workload, at, tally);
       ASSERT_FALSE(HasFailure());

@@ -1,11 +1,10 @@
 #include "log/broker/log_directory.h"
 #include "log/partition/await.h"
 #include "tests/log/compaction/compaction_support.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/runtime/logger.h>
 #include <weir/runtime/rng.h>
-
-#include <cstdlib>
 
 // Random lives of a data directory with topics that are compacted, that are given up by size, and
 // both, which end with a power cut, a kill or a close at any change of the disk: what was
@@ -25,15 +24,6 @@ using weir::testing::MemoryFileSystem;
 
 constexpr std::uint64_t kNever = UINT64_MAX / 4;
 constexpr std::int64_t kRetentionBytes = 1500;
-
-bool is_full() {
-  return std::getenv("WEIR_TEST_FULL") != nullptr;
-}
-
-std::uint64_t seed_of_run() {
-  const char* given = std::getenv("WEIR_TEST_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : entropy_seed() % 1'000'000'000;
-}
 
 struct Topic {
   std::string name;
@@ -306,9 +296,10 @@ class CleanerLives : public ::testing::TestWithParam<int> {};
 
 TEST_P(CleanerLives, LoseNothingButWhatThePolicySays) {
   set_log_level(LogLevel::kOff);
-  const std::uint64_t seed = seed_of_run() + static_cast<std::uint64_t>(GetParam()) * 1'000'003;
+  const std::uint64_t seed =
+      weir::testing::seed_of_run() + static_cast<std::uint64_t>(GetParam()) * 1'000'003;
   SCOPED_TRACE("WEIR_TEST_SEED for shard 0: " + std::to_string(seed));
-  const int runs = is_full() ? 1500 : 12;
+  const int runs = weir::testing::rounds(12, 1500);
   for (int run = 0; run < runs && !HasFailure(); ++run) {
     SCOPED_TRACE("run " + std::to_string(run));
     Lives(seed + static_cast<std::uint64_t>(run) * 7).live(12);

@@ -2,6 +2,7 @@
 #include "log/partition/await.h"
 #include "tests/log/compaction/compaction_support.h"
 #include "tests/runtime/observe/capture.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/log/embedded_log.h>
 #include <weir/log/log_verify.h>
@@ -9,8 +10,6 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-
-#include <cstdlib>
 
 // Retention and compaction of a data directory: what goes, what a reader gets then, what is known
 // after a restart.
@@ -32,7 +31,7 @@ using weir::testing::MemoryFileSystem;
 using Operation = MemoryFileSystem::Operation;
 
 // Between two cuts of the power; each one in a full run.
-const std::uint64_t kChangesApart = std::getenv("WEIR_TEST_FULL") != nullptr ? 1 : 5;
+const std::uint64_t kChangesApart = weir::testing::apart(5);
 
 const TopicPartition kName{"t", PartitionId(0)};
 constexpr const char* kFolder = "data/log/t-0";

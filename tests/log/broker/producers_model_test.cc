@@ -2,10 +2,10 @@
 #include "log/partition/await.h"
 #include "tests/log/partition/producer_support.h"
 #include "tests/runtime/observe/capture.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/runtime/rng.h>
 
-#include <cstdlib>
 #include <deque>
 #include <set>
 
@@ -481,12 +481,10 @@ class Model {
 class ProducersModel : public ::testing::TestWithParam<DurabilityMode> {};
 
 TEST_P(ProducersModel, KnowsItsProducersThroughEveryEnd) {
-  const bool full = std::getenv("WEIR_TEST_FULL") != nullptr;
-  const int runs = full ? 2000 : 12;
-  const char* const given = std::getenv("WEIR_TEST_SEED");
+  const int runs = weir::testing::rounds(12, 2000);
   for (int i = 0; i < runs && !HasFailure(); ++i) {
     const std::uint64_t seed =
-        given != nullptr ? std::strtoull(given, nullptr, 10) : 1 + static_cast<std::uint64_t>(i);
+        weir::testing::given_seed().value_or(1 + static_cast<std::uint64_t>(i));
     SCOPED_TRACE(fmt::format("WEIR_TEST_SEED={}", seed));
     Model(seed, GetParam()).run(300);
   }

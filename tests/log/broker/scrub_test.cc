@@ -4,6 +4,7 @@
 #include "log/segment/segment_names.h"
 #include "tests/log/partition/log_on_disk.h"
 #include "tests/runtime/observe/capture.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/log/log_verify.h>
 #include <weir/runtime/rng.h>
@@ -13,7 +14,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <thread>
 
 // The scrub of a whole data directory: no false alarm whatever a power cut leaves, its rate, its
@@ -29,15 +29,6 @@ using testing::make_batch;
 using weir::testing::ManualClock;
 using weir::testing::ManualExecutor;
 using weir::testing::MemoryFileSystem;
-
-std::uint64_t seed_of_run() {
-  const char* given = std::getenv("WEIR_TEST_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : entropy_seed() % 1'000'000'000;
-}
-
-bool is_full_run() {
-  return std::getenv("WEIR_TEST_FULL") != nullptr;
-}
 
 LogDirectoryOptions directory_options(FileSystem& files, const Clock& clock) {
   LogDirectoryOptions options;
@@ -188,7 +179,7 @@ void expect_no_false_alarm(std::uint64_t seed, std::uint64_t operation) {
 }
 
 TEST_F(ScrubPowerCut, NeverMakesASoundLogLookDamaged) {
-  const std::uint64_t seed = seed_of_run();
+  const std::uint64_t seed = weir::testing::seed_of_run();
   std::uint64_t operations = 0;
   {
     Life life(seed);
@@ -197,11 +188,11 @@ TEST_F(ScrubPowerCut, NeverMakesASoundLogLookDamaged) {
     life.expect_sound("without a cut");
     operations = life.files().operations();
   }
-  const std::uint64_t step = is_full_run() ? 1 : std::max<std::uint64_t>(operations / 60, 1);
+  const std::uint64_t step = weir::testing::apart(std::max<std::uint64_t>(operations / 60, 1));
   for (std::uint64_t at = seed % step; at < operations && !HasFailure(); at += step) {
     expect_no_false_alarm(seed, at);
   }
-  for (int i = 0; i < (is_full_run() ? 200 : 10) && !HasFailure(); ++i) {
+  for (int i = 0; i < weir::testing::rounds(10, 200) && !HasFailure(); ++i) {
     expect_no_false_alarm(seed + 1 + static_cast<std::uint64_t>(i), (seed * 7 + 31) % operations);
   }
 }

@@ -5,11 +5,11 @@
 #include "log/segment/segment_names.h"
 #include "tests/log/partition/producer_support.h"
 #include "tests/runtime/observe/capture.h"
+#include "tests/support/size_of_run.h"
 
 #include <fmt/format.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <set>
 #include <thread>
 
@@ -134,7 +134,7 @@ class Directory {
 
 template <class Life>
 void with_many_disks(const Life& life, std::uint64_t disks = 20) {
-  const std::uint64_t most = std::getenv("WEIR_TEST_FULL") != nullptr ? 20 * disks : disks;
+  const std::uint64_t most = weir::testing::rounds(disks, 20 * disks);
   for (std::uint64_t seed = 1; seed <= most && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(fmt::format("disk {}", seed));
     const LogCapture quiet;

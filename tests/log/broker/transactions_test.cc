@@ -96,8 +96,9 @@ class TransactionsTest : public ::testing::Test {
 };
 
 // DESIGN D8: one write of the write-ahead log, whose size does not grow with the data.
+// All partitions are locked while it is written: the thread sanitizer follows 64 locks at most.
 TEST_F(TransactionsTest, AnEndIsOneWrite) {
-  for (const int partitions : {1, 10, 100}) {
+  for (const int partitions : {1, 10, 50}) {
     const std::string id = fmt::format("tx-{}", partitions);
     const ProducerIdAndEpoch producer = transactions().init(id, 60'000).value();
     std::vector<TopicPartition> names;

@@ -1,6 +1,7 @@
 // Several consumers of one group over the embedded log.
 #include "tests/log/client/consumer_world.h"
 #include "tests/support/captured_log.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/runtime/rng.h>
 
@@ -9,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <set>
 #include <thread>
 
@@ -381,7 +381,7 @@ class Rebalances : public ::testing::TestWithParam<const char*> {};
 
 // Consumers come and go; offsets are committed only when partitions go.
 TEST_P(Rebalances, GiveEveryRecordOnce) {
-  const int seeds = std::getenv("WEIR_TEST_FULL") != nullptr ? 60 : 5;
+  const int seeds = weir::testing::rounds(5, 60);
   for (int seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(static_cast<std::uint64_t>(seed));
@@ -447,7 +447,7 @@ INSTANTIATE_TEST_SUITE_P(Strategies, Rebalances,
 // G2, G3 over power cuts: what was acknowledged is committed, by whoever was the owner, and the
 // group goes on at once.
 TEST_P(Rebalances, KeepAcknowledgedCommitsOverPowerCuts) {
-  const int seeds = std::getenv("WEIR_TEST_FULL") != nullptr ? 100 : 3;
+  const int seeds = weir::testing::rounds(3, 100);
   for (int seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Rng rng(static_cast<std::uint64_t>(seed));

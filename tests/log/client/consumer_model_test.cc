@@ -1,10 +1,10 @@
 #include "tests/log/client/consumer_world.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/runtime/rng.h>
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <deque>
 
 // Several groups over one log: random polls, seeks, pauses, commits, appends, deletions and
@@ -323,15 +323,13 @@ class Model {
 class ConsumerModel : public ::testing::TestWithParam<ConsumerWorld::Kind> {};
 
 TEST_P(ConsumerModel, HoldsUnderRandomInterleavings) {
-  const char* const given = std::getenv("WEIR_SEED");
-  const std::uint64_t seed =
-      given != nullptr ? std::strtoull(given, nullptr, 10) : entropy_seed() % 1'000'000'000;
-  const int runs = given != nullptr ? 1 : std::getenv("WEIR_TEST_FULL") != nullptr ? 200 : 8;
+  const std::uint64_t seed = weir::testing::seed_of_run();
+  const int runs = weir::testing::given_seed() ? 1 : weir::testing::rounds(8, 200);
   std::printf("seeds %llu to %llu\n", static_cast<unsigned long long>(seed),
               static_cast<unsigned long long>(seed) + static_cast<unsigned long long>(runs) - 1);
   for (int i = 0; i < runs && !HasFailure(); ++i) {
     const std::uint64_t one = seed + static_cast<std::uint64_t>(i);
-    SCOPED_TRACE("run again with WEIR_SEED=" + std::to_string(one));
+    SCOPED_TRACE("run again with WEIR_TEST_SEED=" + std::to_string(one));
     Model(GetParam(), one).run(600);
   }
 }

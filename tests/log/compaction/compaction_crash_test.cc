@@ -1,8 +1,7 @@
 #include "tests/log/compaction/compaction_support.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/runtime/logger.h>
-
-#include <cstdlib>
 
 // A pass that ends at every change of the disk: a power cut, a killed process, a full disk, an I/O
 // error. What was committed is read as before, nothing comes back that was gone, and the next pass
@@ -21,7 +20,7 @@ using testing::Table;
 using Operation = weir::testing::MemoryFileSystem::Operation;
 
 // Of a recovery's changes, each one in a full run.
-const std::uint64_t kCutsApart = std::getenv("WEIR_TEST_FULL") != nullptr ? 1 : 4;
+const std::uint64_t kCutsApart = weir::testing::apart(4);
 
 constexpr const char* kSideCars = "data/wal/checksums/t-0";
 constexpr std::int64_t kDeleteRetention = 1000;

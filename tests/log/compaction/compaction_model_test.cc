@@ -1,8 +1,8 @@
 #include "tests/log/compaction/compaction_support.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/runtime/rng.h>
 
-#include <cstdlib>
 #include <set>
 
 // Random lives of a compacted log, compared with all that was ever written to it.
@@ -19,16 +19,6 @@ using testing::SeenLog;
 using testing::SeenRecord;
 using testing::Table;
 using testing::TestRecord;
-
-bool is_full() {
-  const char* full = std::getenv("WEIR_TEST_FULL");
-  return full != nullptr && std::string(full) == "1";
-}
-
-std::uint64_t seed_of_run() {
-  const char* given = std::getenv("WEIR_TEST_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : entropy_seed() % 1'000'000'000;
-}
 
 class CompactedWorld {
  public:
@@ -284,12 +274,14 @@ class CompactedWorld {
 class CompactionModel : public ::testing::TestWithParam<int> {};
 
 TEST_P(CompactionModel, KeepsWhatTheTableOfItsKeysIsMadeOf) {
-  const std::uint64_t seed = seed_of_run() + static_cast<std::uint64_t>(GetParam()) * 1'000'003;
+  const std::uint64_t seed =
+      weir::testing::seed_of_run() + static_cast<std::uint64_t>(GetParam()) * 1'000'003;
   SCOPED_TRACE("WEIR_TEST_SEED for shard 0: " + std::to_string(seed));
-  const int lives = is_full() ? 400 : 6;
+  const int lives = weir::testing::rounds(6, 400);
   for (int life = 0; life < lives && !HasFailure(); ++life) {
     SCOPED_TRACE(life);
-    CompactedWorld(seed + static_cast<std::uint64_t>(life) * 7).live(is_full() ? 30 : 10);
+    CompactedWorld(seed + static_cast<std::uint64_t>(life) * 7)
+        .live(weir::testing::is_full_run() ? 30 : 10);
   }
 }
 

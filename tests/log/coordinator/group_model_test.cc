@@ -2,13 +2,13 @@
 // failing appends and crashes. What it may answer is told by ghosts: a small reference that knows
 // only what was sent and what was answered before, nothing of the coordinator's inside.
 #include "log/coordinator/group_coordinator.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/runtime/rng.h>
 
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <deque>
 #include <map>
 #include <set>
@@ -24,7 +24,7 @@ constexpr std::int32_t kSessionMs = 6'000;
 constexpr std::int32_t kRebalanceMs = 9'000;
 
 std::uint64_t steps_wanted() {
-  return std::getenv("WEIR_TEST_FULL") != nullptr ? 1'200'000 : 50'000;
+  return weir::testing::rounds(50'000, 1'200'000);
 }
 
 // Assignments of the model: the numbers of partitions as bytes.

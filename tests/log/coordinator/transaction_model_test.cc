@@ -1,9 +1,8 @@
 // Random producers, delays, repetitions, timeouts and crashes against the coordinator's core.
 #include "tests/log/coordinator/transaction_world.h"
+#include "tests/support/size_of_run.h"
 
 #include <gtest/gtest.h>
-
-#include <cstdlib>
 
 namespace weir::log {
 namespace {
@@ -13,11 +12,10 @@ constexpr int kStepsPerSeed = 5'000;
 class TransactionModel : public ::testing::TestWithParam<int> {};
 
 TEST_P(TransactionModel, KeepsItsPromises) {
-  const bool full = std::getenv("WEIR_TEST_FULL") != nullptr;
-  const char* given = std::getenv("WEIR_TEST_SEED");
-  const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
+  const std::optional<std::uint64_t> given = weir::testing::given_seed();
+  const std::uint64_t first = given.value_or(1);
   // At least a million steps of version 2 in a full run.
-  const std::uint64_t seeds = given != nullptr ? 1 : full ? 210 : 12;
+  const std::uint64_t seeds = given ? 1 : weir::testing::rounds(12, 210);
   TransactionWorld::Counts counts;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     TransactionWorld world(seed, static_cast<std::int16_t>(GetParam()));

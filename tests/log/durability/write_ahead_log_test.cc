@@ -1,6 +1,7 @@
 #include "log/durability/write_ahead_log.h"
 
 #include "tests/log/durability/fake_log.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/runtime/rng.h>
 
@@ -347,17 +348,23 @@ TEST(WriteAheadLog, TakesNoFrameOfAFreedFileForLost) {
   }
 }
 
+// Its checkpoints find no room; the number of batches that were taken.
+int append_until_refused(World& world) {
+  world.recovery_point_status = Error(Errc::kNoSpace, "recovery points");
+  int added = 0;
+  while (added < 100 && world.wal().admit().ok()) {
+    world.append(1, added++, 3900);
+  }
+  EXPECT_LT(added, 100) << "nothing is refused";
+  return added;
+}
+
 TEST(WriteAheadLog, RefusesRetriablyWhileItsCheckpointHasNoRoomAndGoesOnAfterwards) {
   MemoryFileSystem disk;
   World world(disk);
   world.options.total_bytes_max = 2 * kFile;
   world.open();
-  world.recovery_point_status = Error(Errc::kNoSpace, "recovery points");
-  int added = 0;
-  while (world.wal().admit().ok()) {
-    world.append(1, added++, 3900);
-    ASSERT_LT(added, 100);
-  }
+  const int added = append_until_refused(world);
   EXPECT_EQ(world.wal().admit().error().code(), Errc::kNoSpace);
   EXPECT_LT(world.log(1)->durable, Offset(added));
   world.recovery_point_status = Status();
@@ -468,12 +475,7 @@ TEST(WriteAheadLog, GoesOnWhenACheckpointThatNobodyWaitedForMadeRoom) {
   World world(disk);
   world.options.total_bytes_max = 2 * kFile;
   world.open();
-  world.recovery_point_status = Error(Errc::kNoSpace, "recovery points");
-  int added = 0;
-  while (world.wal().admit().ok()) {
-    world.append(1, added++, 3900);
-    ASSERT_LT(added, 100);
-  }
+  const int added = append_until_refused(world);
   EXPECT_LT(world.log(1)->durable, Offset(added));
   world.recovery_point_status = Status();
   ASSERT_TRUE(world.wal().checkpoint().ok());
@@ -699,12 +701,10 @@ class WalLife {
 };
 
 TEST(WriteAheadLog, HoldsEveryThingToldDurableThroughRandomLives) {
-  const bool full = std::getenv("WEIR_TEST_FULL") != nullptr;
-  const char* given = std::getenv("WEIR_TEST_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10)
-                             : full           ? entropy_seed()
-                                              : 4711;
-  for (std::uint64_t i = 0; i < (full ? 400U : 40U); ++i) {
+  const std::uint64_t seed = weir::testing::is_full_run()
+                                 ? weir::testing::seed_of_run()
+                                 : weir::testing::given_seed().value_or(4711);
+  for (std::uint64_t i = 0; i < weir::testing::rounds(40U, 400U); ++i) {
     SCOPED_TRACE(fmt::format("seed {}", seed + i));
     WalLife(seed + i).run(12);
     if (HasFailure()) {

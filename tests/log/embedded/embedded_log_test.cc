@@ -1,5 +1,6 @@
 #include "tests/support/captured_log.h"
 #include "tests/support/log_fixture.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/log/embedded_log.h>
 #include <weir/runtime/logger.h>
@@ -8,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 
 namespace weir::log {
 namespace {
@@ -562,7 +562,7 @@ TEST(EmbeddedLog, KeepsAWholeLogWhenADeletionOfRecordsIsCutShort) {
 // Any interleaving of topics, records, commits, crashes and power cuts: what was acknowledged is
 // there.
 TEST(EmbeddedLog, LosesNothingAcknowledgedWhateverHappens) {
-  const std::uint64_t seeds = std::getenv("WEIR_TEST_FULL") != nullptr ? 500 : 40;
+  const std::uint64_t seeds = weir::testing::rounds(40, 500);
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed);

@@ -1,6 +1,7 @@
 #include "log/partition/topic_settings.h"
 #include "log/record/batch_header.h"
 #include "tests/support/log_fixture.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/log/embedded_log.h>
 #include <weir/runtime/rng.h>
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <thread>
 
 // Topics that change while they are open: partitions, settings, deleted records.
@@ -661,7 +661,7 @@ class ChangingTopic {
 };
 
 TEST(TopicChanges, LoseNothingAcknowledgedWhateverHappens) {
-  const std::uint64_t seeds = std::getenv("WEIR_TEST_FULL") != nullptr ? 500 : 30;
+  const std::uint64_t seeds = weir::testing::rounds(30, 500);
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE(seed);
     ChangingTopic topic(seed);

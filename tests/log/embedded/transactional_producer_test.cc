@@ -28,8 +28,9 @@ class TransactionalProducerTest : public ::testing::Test, protected testing::Log
     result.transactional_id = id;
     return result;
   }
-  std::unique_ptr<Producer> producer(const std::string& id = "tx") {
-    auto made = Producer::open(*log, options(id)).value();
+  std::unique_ptr<Producer> producer(const std::string& id = "tx") { return producer(options(id)); }
+  std::unique_ptr<Producer> producer(const ProducerOptions& with) {
+    auto made = Producer::open(*log, with).value();
     const Status ready = made->init_transactions();
     EXPECT_TRUE(ready.ok()) << ready.error().to_string();
     return made;
@@ -157,7 +158,9 @@ TEST_F(TransactionalProducerTest, AFencedProducerGetsAFinalError) {
 
 TEST_F(TransactionalProducerTest, WhatCannotBeSentCanOnlyBeAborted) {
   create("gone");
-  auto to = producer();
+  ProducerOptions waiting = options();
+  waiting.linger_ms = 60'000;  // until the commit asks for them
+  auto to = producer(waiting);
   ASSERT_TRUE(to->begin_transaction().ok());
   ASSERT_TRUE(to->send(record("a")).ok());
   ProducerRecord lost;

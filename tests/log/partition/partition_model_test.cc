@@ -1,4 +1,5 @@
 #include "tests/log/partition/log_on_disk.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/runtime/logger.h>
 #include <weir/runtime/rng.h>
@@ -267,22 +268,14 @@ class Model {
   Offset checkpoint_;                // recovery point as a checkpoint file has it
 };
 
-constexpr int kRuns = 60;
-
-std::uint64_t first_seed() {
-  if (const char* given = std::getenv("WEIR_SEED")) {
-    return std::strtoull(given, nullptr, 10);
-  }
-  return entropy_seed() % 1'000'000'000;
-}
-
 void run_models(DurabilityMode mode) {
-  const std::uint64_t seed = first_seed();
+  const std::uint64_t seed = weir::testing::seed_of_run();
+  const std::uint64_t runs = weir::testing::rounds<std::uint64_t>(60, 600);
   std::printf("seeds %llu to %llu\n", static_cast<unsigned long long>(seed),
-              static_cast<unsigned long long>(seed + kRuns - 1));
+              static_cast<unsigned long long>(seed + runs - 1));
   const LogLevel before = log_level();
   set_log_level(LogLevel::kOff);
-  for (std::uint64_t i = 0; i < kRuns && !::testing::Test::HasFailure(); ++i) {
+  for (std::uint64_t i = 0; i < runs && !::testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE(seed + i);
     Model(seed + i, mode).run(150);
   }

@@ -1,5 +1,7 @@
 #include "tests/operators/support/model_world.h"
 
+#include "tests/support/size_of_run.h"
+
 #include <weir/operators/store_reader.h>
 #include <weir/runtime/endian.h>
 
@@ -141,14 +143,13 @@ bool one_life(ModelWorld& world, const Topology& topology, std::size_t inputs, b
 }  // namespace
 
 std::uint64_t model_seed(std::uint64_t first) {
-  const char* given = std::getenv("WEIR_TEST_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : first;
+  const std::uint64_t seed = weir::testing::given_seed().value_or(first);
   std::cout << "seed " << seed << " (WEIR_TEST_SEED=" << seed << " runs it again)\n";
   return seed;
 }
 
 std::size_t model_inputs(std::size_t full) {
-  return std::getenv("WEIR_TEST_FULL") != nullptr ? full : 2000;
+  return weir::testing::rounds<std::size_t>(2000, full);
 }
 
 void PrintTo(const ModelRow& row, std::ostream* out) {

@@ -1,9 +1,9 @@
 #include "tests/state/store/store_world.h"
+#include "tests/support/size_of_run.h"
 
 #include <weir/runtime/rng.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 #include <list>
 
@@ -421,9 +421,9 @@ class Player {
 class ReferenceModel : public ::testing::TestWithParam<StoreCase> {};
 
 TEST_P(ReferenceModel, AgreesAfterRandomOperationsCommitsCheckpointsAndCrashes) {
-  const char* given = std::getenv("WEIR_TEST_SEED");
-  const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
-  const std::uint64_t last = given != nullptr ? first : 6;
+  const std::optional<std::uint64_t> given = weir::testing::given_seed();
+  const std::uint64_t first = given.value_or(1);
+  const std::uint64_t last = given ? first : weir::testing::rounds(6, 60);
   for (std::uint64_t seed = first; seed <= last && !HasFailure(); ++seed) {
     SCOPED_TRACE("WEIR_TEST_SEED=" + std::to_string(seed));
     Player player(GetParam(), seed);
