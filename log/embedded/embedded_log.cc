@@ -14,9 +14,6 @@ namespace {
 
 // Bounds what a start after a crash has to read again.
 constexpr auto kCheckpointInterval = std::chrono::seconds(10);
-// A start has better things to do.
-constexpr auto kScrubDelay = std::chrono::seconds(30);
-constexpr auto kCleanerDelay = std::chrono::seconds(30);  // log.initial.task.delay.ms
 
 GroupServiceOptions group_options(const EmbeddedLogOptions& options, std::uint64_t seed) {
   GroupServiceOptions result;
@@ -204,9 +201,10 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
     }
   }
   state->schedule_checkpoint();
-  state->schedule_scrub(kScrubDelay);
+  const std::chrono::milliseconds initial_delay(options.initial_task_delay_ms);
+  state->schedule_scrub(initial_delay);
   state->schedule_transactions();
-  state->schedule_cleaner(kCleanerDelay);
+  state->schedule_cleaner(initial_delay);
   state->schedule_expiry();
   if (state->executor != nullptr) {
     state->directory->groups().set_timer(

@@ -95,7 +95,7 @@ class Killing {
   Folder folder_;
   Ledger ledger_;
   const std::string diagnostics_;
-  std::array<int, kPoints> hits_{};
+  std::array<int, kPipelinePoints> hits_{};
   std::size_t next_point_ = 0;
   int by_time_ = 0;
   int early_ = 0;
@@ -173,7 +173,7 @@ bool Killing::kill_at_point() {
     return false;
   }
   ++hits_[next_point_];
-  next_point_ = (next_point_ + 1) % kPoints;
+  next_point_ = (next_point_ + 1) % kPipelinePoints;
   return true;
 }
 
@@ -294,7 +294,7 @@ void Killing::drain() {
 
 void Killing::print() const {
   int at_points = 0;
-  for (std::size_t i = 0; i < kPoints; ++i) {
+  for (std::size_t i = 0; i < kPipelinePoints; ++i) {
     fmt::print("kills at {:<18} {}\n", point_name(static_cast<Point>(i)), hits_[i]);
     at_points += hits_[i];
   }
@@ -312,7 +312,7 @@ TEST(CrashKill, LosesNothingAcknowledgedAndRepeatsOnlyWhatIsBehindTheLastCommit)
   fmt::print("seed={}\n", seed);
   Killing killing(seed);
   // Each point and as many by time.
-  constexpr int kEachOnce = 2 * static_cast<int>(kPoints);
+  constexpr int kEachOnce = 2 * static_cast<int>(kPipelinePoints);
   killing.run(weir::testing::is_full_run() ? 10 * kEachOnce : kEachOnce);
   killing.drain();
   killing.print();

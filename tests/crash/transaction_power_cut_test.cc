@@ -1,3 +1,4 @@
+#include "tests/crash/support/transaction_ledger.h"
 #include "tests/runtime/observe/capture.h"
 #include "tests/support/size_of_run.h"
 
@@ -9,14 +10,11 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <vector>
 
 // Transactions on a disk in memory: the power goes, or the process is killed, at every change of
 // the disk of a workload, then again while the log recovers. After each start every read_committed
@@ -32,20 +30,6 @@ constexpr int kShards = 4;
 constexpr int kPartitions = 3;
 constexpr int kIds = 2;
 constexpr std::uint64_t kNever = UINT64_MAX / 4;
-const TopicPartition kInput{"input", PartitionId(0)};
-
-enum class End { kOpen, kUnknown, kCommitted, kAborted };
-
-struct Transaction {
-  End end = End::kOpen;
-  bool may_commit = false;
-  std::map<int, int> records;  // by partition, those that may be there
-  // Its group's offset is its number; the later record wins, whichever transaction ends first.
-  std::optional<std::int64_t> offset;
-  std::string group;
-  int offset_sent = 0;
-};
-
 class Machine {
  public:
   explicit Machine(std::uint64_t seed)
@@ -105,25 +89,14 @@ class Machine {
 
   // What every reader sees once all that was open is resolved.
   void check() {
-    const std::set<std::string> before = visible();
-    for (int id = 0; id < kIds; ++id) {
-      sinks_[id] = make_sink(id);  // aborts what its id left open
-      ASSERT_NE(sinks_[id], nullptr);
-    }
-    const std::set<std::string> now = visible();
-    for (const std::string& value : seen_) {
-      ASSERT_TRUE(now.contains(value)) << value << " was read, and is gone";
-    }
-    ASSERT_TRUE(std::ranges::includes(now, before)) << "a record that was read was not committed";
-    for (std::size_t i = 0; i < transactions_.size(); ++i) {
-      check_transaction(static_cast<int>(i), now);
-    }
-    check_offsets();
-    seen_ = now;
-    ASSERT_EQ(plain_, count_plain());
+    ledger_.check(*log_, [this] {
+      for (int id = 0; id < kIds; ++id) {
+        sinks_[id] = make_sink(id);
+        ASSERT_NE(sinks_[id], nullptr);
+      }
+    });
   }
-  int checked() const { return checked_; }
-  int committed() const { return committed_; }
+  int committed() const { return ledger_.committed(); }
 
  private:
   bool make_topics() {
@@ -156,79 +129,73 @@ class Machine {
       return;
     }
     if (rng_.chance(1, 20)) {
-      look();
+      ledger_.look(*log_);
       return;
     }
     RecordSink& sink = *sinks_[id];
     if (!open_[id]) {
       if (sink.begin().ok()) {
-        open_[id] = static_cast<int>(transactions_.size());
-        transactions_.emplace_back();
+        open_[id] = ledger_.begin();
       }
       return;
     }
-    Transaction& transaction = transactions_[static_cast<std::size_t>(*open_[id])];
     switch (rng_.below(6)) {
       case 0:
-        end_transaction(sink, id, transaction);
+        end_transaction(sink, id);
         return;
       case 1:
-        send_offset(sink, *open_[id], transaction);
+        send_offset(sink, *open_[id]);
         return;
       case 2:
         (void)sink.flush().ok();
         return;
       default:
-        send(sink, *open_[id], transaction);
+        send(sink, *open_[id]);
         return;
     }
   }
 
-  void send(RecordSink& sink, int number, Transaction& transaction) {
+  void send(RecordSink& sink, int transaction) {
     const auto info = sink.open_topic("lines");
     if (!info.ok()) {
       return;
     }
     const int partition = static_cast<int>(rng_.below(kPartitions));
     const std::string value =
-        fmt::format("{}/{}/{}/{}", number, partition, transaction.records[partition],
-                    std::string(rng_.below(200), 'x'));
+        ledger_.record_name(transaction, partition) + std::string(rng_.below(200), 'x');
     const RecordRef record{{}, ByteView(value), clock_.now(), {}};
     const Status sent = sink.send(info->handle, PartitionId(partition), {&record, 1});
     EXPECT_TRUE(sent.ok() || is_dead()) << sent.error().to_string();
     if (sent.ok()) {
-      ++transaction.records[partition];
+      ledger_.sent(transaction, partition);
     }
   }
 
-  void send_offset(RecordSink& sink, int number, Transaction& transaction) {
+  void send_offset(RecordSink& sink, int transaction) {
     const std::string group = fmt::format("group-{}", rng_.below(2));
-    if (transaction.offset && transaction.group != group) {
-      return;  // one group a transaction, so that the offset tells which it was
+    if (!ledger_.may_send_offset(transaction, group)) {
+      return;
     }
-    const PartitionOffset one{kInput, {Offset(number), LeaderEpoch(0), ""}};
-    transaction.group = group;
+    const PartitionOffset one{TransactionLedger::kInput, {Offset(transaction), LeaderEpoch(0), ""}};
+    ledger_.sending_offset(transaction, group);
     const Status sent = sink.send_offsets({&one, 1}, {group, -1, ""});
     EXPECT_TRUE(sent.ok() || is_dead()) << sent.error().to_string();
-    transaction.offset = number;
-    transaction.offset_sent = ++offsets_sent_;
   }
 
-  void end_transaction(RecordSink& sink, int id, Transaction& transaction) {
+  void end_transaction(RecordSink& sink, int id) {
+    const int transaction = *open_[id];
     const bool commit = rng_.chance(3, 4);
-    transaction.may_commit = commit;
+    ledger_.ending(transaction, commit);
     const Result<TransactionOutcome> outcome = sink.end(commit);
     if (is_dead() || !outcome.ok() || *outcome == TransactionOutcome::kUnknown) {
       EXPECT_TRUE(is_dead());
-      transaction.end = End::kUnknown;
       if (outcome.ok() && *outcome == TransactionOutcome::kCommitted) {
-        transaction.end = End::kCommitted;
+        ledger_.ended(transaction, *outcome);
       }
       return;
     }
     EXPECT_EQ(*outcome, commit ? TransactionOutcome::kCommitted : TransactionOutcome::kAborted);
-    transaction.end = commit ? End::kCommitted : End::kAborted;
-    committed_ += commit ? 1 : 0;
+    ledger_.ended(transaction, *outcome);
     open_[id].reset();
   }
 
@@ -239,115 +206,8 @@ class Machine {
       return;
     }
     const RecordRef record{{}, ByteView("plain"), clock_.now(), {}};
-    if (sink->send(info->handle, PartitionId(0), {&record, 1}).ok() && sink->flush().ok()) {
-      ++plain_;
-    } else {
-      plain_may_be_more_ = true;
-    }
-  }
-
-  // What a reader sees now it must see ever after.
-  void look() {
-    const std::set<std::string> now = visible();
-    if (!is_dead()) {
-      seen_.insert(now.begin(), now.end());
-    }
-  }
-
-  std::vector<std::string> read(int partition) {
-    std::vector<std::string> values;
-    SourceOptions options;
-    options.read_committed = true;
-    auto source = log_->make_source(options).value();
-    (void)source->assign({{"lines", PartitionId(partition)}}).ok();
-    (void)source->seek(0, Offset(0)).ok();
-    while (true) {
-      const auto blocks = source->poll(Duration::zero());
-      if (!blocks.ok() || blocks->empty()) {
-        return values;
-      }
-      for (const RecordBlock& block : *blocks) {
-        EXPECT_TRUE(block.status.ok() || is_dead()) << block.status.error().to_string();
-        for (const RecordView& record : block.records) {
-          values.emplace_back(record.value.view_or_empty());
-        }
-      }
-    }
-  }
-  // "transaction/partition/number".
-  std::set<std::string> visible() {
-    std::set<std::string> all;
-    for (int partition = 0; partition < kPartitions; ++partition) {
-      for (const std::string& value : read(partition)) {
-        if (value != "plain") {
-          const std::string name = value.substr(0, value.rfind('/'));
-          EXPECT_TRUE(all.insert(name).second || is_dead()) << name << " is there twice";
-        }
-      }
-    }
-    return all;
-  }
-  int count_plain() {
-    const std::vector<std::string> values = read(0);
-    const auto count = static_cast<int>(std::ranges::count(values, "plain"));
-    if (plain_may_be_more_ && count == plain_ + 1) {
-      ++plain_;
-    }
-    plain_may_be_more_ = false;
-    return count;
-  }
-
-  void check_transaction(int number, const std::set<std::string>& now) {
-    Transaction& transaction = transactions_[static_cast<std::size_t>(number)];
-    int expected = 0;
-    int found = 0;
-    for (const auto& [partition, records] : transaction.records) {
-      expected += records;
-      for (int i = 0; i < records; ++i) {
-        found += now.contains(fmt::format("{}/{}/{}", number, partition, i)) ? 1 : 0;
-      }
-    }
-    ++checked_;
-    ASSERT_TRUE(found == 0 || found == expected)
-        << "transaction " << number << " shows " << found << " of " << expected << " records";
-    if (transaction.end == End::kCommitted) {
-      ASSERT_EQ(found, expected) << "transaction " << number << " was committed";
-    } else if (transaction.end == End::kAborted || !transaction.may_commit) {
-      ASSERT_EQ(found, 0) << "transaction " << number << " was not committed";
-    }
-    if (expected > 0 && transaction.end != End::kCommitted) {
-      transaction.end = found > 0 ? End::kCommitted : End::kAborted;
-    }
-  }
-
-  void check_offsets() {
-    for (const std::string group : {"group-0", "group-1"}) {
-      auto member = log_->make_group(group).value();
-      const auto found = member->committed({&kInput, 1});
-      ASSERT_TRUE(found.ok()) << found.error().to_string();
-      // With each wish of those of which nobody knows how they ended: they have no records.
-      std::set<std::int64_t> allowed;
-      for (const bool counts : {false, true}) {
-        const Transaction* last = nullptr;
-        for (const Transaction& one : transactions_) {
-          const bool is_committed =
-              one.end == End::kCommitted || (counts && one.end == End::kUnknown && one.may_commit);
-          if (one.offset && one.group == group && is_committed &&
-              (last == nullptr || last->offset_sent < one.offset_sent)) {
-            last = &one;
-          }
-        }
-        allowed.insert(last == nullptr ? -1 : *last->offset);
-      }
-      const std::int64_t offset = (*found)[0] ? (*found)[0]->offset.value() : -1;
-      ASSERT_TRUE(allowed.contains(offset)) << group << " is at " << offset << ", not at "
-                                            << *allowed.begin() << " or " << *allowed.rbegin();
-      for (Transaction& one : transactions_) {
-        if (one.end == End::kUnknown && one.offset && one.group == group) {
-          one.end = offset == *one.offset ? End::kCommitted : End::kAborted;
-        }
-      }
-    }
+    ledger_.plain_sent(sink->send(info->handle, PartitionId(0), {&record, 1}).ok() &&
+                       sink->flush().ok());
   }
 
   Rng rng_;
@@ -356,13 +216,8 @@ class Machine {
   std::unique_ptr<log::EmbeddedLog> log_;
   std::map<int, std::unique_ptr<RecordSink>> sinks_;
   std::map<int, std::optional<int>> open_;  // the transaction of each id
-  std::vector<Transaction> transactions_;
-  int offsets_sent_ = 0;
-  std::set<std::string> seen_;
-  int plain_ = 0;
-  bool plain_may_be_more_ = false;
-  int checked_ = 0;
-  int committed_ = 0;
+  TransactionLedger ledger_{
+      "lines", kPartitions, {"group-0", "group-1"}, [this] { return is_dead(); }};
 };
 
 constexpr int kSteps = 60;

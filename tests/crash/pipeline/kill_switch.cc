@@ -22,7 +22,9 @@ constexpr std::array<std::string_view, kPoints> kNames = {"append",
                                                           "sst-build",
                                                           "ingest",
                                                           "old-removed",
-                                                          "close"};
+                                                          "close",
+                                                          "swap",
+                                                          "segment-removed"};
 
 }  // namespace
 

@@ -25,8 +25,11 @@ enum class Point {
   kIngest,            // a table file becomes part of the database: rename, manifest
   kOldRemoved,        // a table file that a compaction replaced is removed
   kClose,             // any change of the disk while application and log are closed
+  kSwap,              // a segment's files are renamed: what compaction wrote, what it replaced
+  kSegmentRemoved,    // a file of a segment that was compacted or given up is removed
 };
-inline constexpr std::size_t kPoints = 13;
+inline constexpr std::size_t kPoints = 15;
+inline constexpr std::size_t kPipelinePoints = 13;  // the first of them: of a pipeline
 std::string_view point_name(Point point);
 std::optional<Point> find_point(std::string_view name);
 

@@ -32,11 +32,23 @@ std::optional<Point> point_of_write(const std::string& path) {
                                                       : std::nullopt;
 }
 
-std::optional<Point> point_of_rename(const std::string& to) {
+std::optional<Point> point_of_rename(const std::string& from, const std::string& to) {
   if (is_table(to)) {
     return Point::kIngest;
   }
+  if (from.ends_with(".swap") || to.ends_with(".swap")) {
+    return Point::kSwap;
+  }
   return to.ends_with("-offset-checkpoint") ? std::optional(Point::kCheckpointFile) : std::nullopt;
+}
+
+std::optional<Point> point_of_removal(const std::string& path) {
+  if (path.ends_with(".sst")) {
+    return Point::kOldRemoved;
+  }
+  return is_partition_log(path) || path.ends_with(".deleted")
+             ? std::optional(Point::kSegmentRemoved)
+             : std::nullopt;
 }
 
 // Runs a change of the disk; dies before or behind it when it is due.
@@ -106,12 +118,11 @@ Result<std::shared_ptr<File>> KillerFiles::open(const std::string& path, OpenMod
 }
 
 Status KillerFiles::rename(const std::string& from, const std::string& to) {
-  return guarded(kill_, point_of_rename(to), [&] { return inner_.rename(from, to); });
+  return guarded(kill_, point_of_rename(from, to), [&] { return inner_.rename(from, to); });
 }
 
 Status KillerFiles::remove_file(const std::string& path) {
-  return guarded(kill_, path.ends_with(".sst") ? std::optional(Point::kOldRemoved) : std::nullopt,
-                 [&] { return inner_.remove_file(path); });
+  return guarded(kill_, point_of_removal(path), [&] { return inner_.remove_file(path); });
 }
 
 Status KillerFiles::remove_directory(const std::string& path) {
