@@ -35,6 +35,7 @@ Status GroupOffsets::replay(Shard& shard, const RecordView& record) {
   shard.known_groups.insert(key->group);
   if (record.value.is_null()) {
     group.erase(key->partition);
+    drop_pending(shard, key->group, key->partition, record.offset);
     return {};
   }
   WEIR_TRY_ASSIGN(OffsetValue value, decode_offset_value(record.value.view()));
@@ -199,22 +200,23 @@ Result<std::vector<std::string>> GroupOffsets::groups() {
   return found;
 }
 
-Result<const GroupOffsets::Group*> GroupOffsets::entries_of(const std::string& group) {
+Result<GroupOffsets::Shard*> GroupOffsets::shard_of(const std::string& group) {
   const std::int32_t count = topic_.partition_count();
   if (count == 0) {
     return nullptr;
   }
-  WEIR_TRY_ASSIGN(const Shard* from, shard(partition_for_group(group, count)));
-  const auto entries = from->groups.find(group);
-  return entries == from->groups.end() ? nullptr : &entries->second;
+  return shard(partition_for_group(group, count));
 }
 
 Result<std::vector<PartitionOffset>> GroupOffsets::all_committed(const std::string& group) {
   std::vector<PartitionOffset> found;
   const MutexLock lock(mutex_);
-  WEIR_TRY_ASSIGN(const Group* entries, entries_of(group));
-  if (entries != nullptr) {
-    for (const auto& [partition, entry] : *entries) {
+  WEIR_TRY_ASSIGN(const Shard* from, shard_of(group));
+  if (from == nullptr) {
+    return found;
+  }
+  if (const auto entries = from->groups.find(group); entries != from->groups.end()) {
+    for (const auto& [partition, entry] : entries->second) {
       if (counts(partition, entry)) {
         found.emplace_back(partition, entry.value.committed);
       }
@@ -237,7 +239,7 @@ Status GroupOffsets::forget(const std::string& group, std::span<const TopicParti
     log = from->partition;
     const Group& entries = from->groups[group];
     for (const TopicPartition& partition : partitions) {
-      if (entries.contains(partition)) {
+      if (entries.contains(partition) || is_pending(*from, group, partition)) {
         const std::string key = encode_offset_key(OffsetKey{group, partition});
         WEIR_ASSERT(builder.append(RecordRef{ByteView(key), {}, clock_.now(), {}}));
       }
@@ -258,6 +260,7 @@ Status GroupOffsets::forget(const std::string& group, std::span<const TopicParti
     if (entry != entries.end() && entry->second.written_at < appended.base_offset) {
       entries.erase(entry);
     }
+    drop_pending(*from, group, partition, appended.base_offset);
   }
   return {};
 }
@@ -265,10 +268,23 @@ Status GroupOffsets::forget(const std::string& group, std::span<const TopicParti
 Result<std::vector<GroupOffsets::Stored>> GroupOffsets::stored(const std::string& group) {
   std::vector<Stored> found;
   const MutexLock lock(mutex_);
-  WEIR_TRY_ASSIGN(const Group* entries, entries_of(group));
-  if (entries != nullptr) {
-    for (const auto& [partition, entry] : *entries) {
-      found.push_back({partition, entry.value.committed.offset, entry.value.commit_timestamp});
+  WEIR_TRY_ASSIGN(const Shard* from, shard_of(group));
+  if (from == nullptr) {
+    return found;
+  }
+  if (const auto entries = from->groups.find(group); entries != from->groups.end()) {
+    for (const auto& [partition, entry] : entries->second) {
+      found.push_back({partition, entry.value.committed.offset, entry.value.commit_timestamp,
+                       is_pending(*from, group, partition)});
+    }
+  }
+  for (const auto& [producer, pending] : from->pending) {
+    for (const auto& [name, entry] : pending) {
+      if (name.first == group &&
+          std::ranges::find(found, name.second, &Stored::partition) == found.end()) {
+        found.push_back(
+            {name.second, entry.value.committed.offset, entry.value.commit_timestamp, true});
+      }
     }
   }
   return found;

@@ -71,13 +71,15 @@ class GroupOffsets {
   // Every offset of a group that counts, by partition.
   Result<std::vector<PartitionOffset>> all_committed(const std::string& group);
   // Writes tombstones for these offsets of a group; durable when ok, all or nothing (one batch).
-  // Partitions without a committed offset are passed over. Errors: kNoSpace, kIo, kTimedOut.
+  // What a transaction that is open has set so far goes, too, as in Kafka. Partitions without a
+  // committed offset are passed over. Errors: kNoSpace, kIo, kTimedOut.
   Status forget(const std::string& group, std::span<const TopicPartition> partitions);
   // One offset as it is stored, whether it counts or not.
   struct Stored {
     TopicPartition partition;
     Offset offset;
     Timestamp commit_timestamp = 0;
+    bool is_pending = false;  // a transaction that is open sets it, now or for the first time
   };
   Result<std::vector<Stored>> stored(const std::string& group);
   // Groups with anything stored. Reads the whole topic.
@@ -110,14 +112,17 @@ class GroupOffsets {
 
   // Reads the partition if that was not done yet. Requires: the topic exists.
   Result<Shard*> shard(PartitionId index) WEIR_REQUIRES(mutex_);
-  // Everything stored of a group; null: nothing.
-  Result<const Group*> entries_of(const std::string& group) WEIR_REQUIRES(mutex_);
+  // Null: the topic does not exist.
+  Result<Shard*> shard_of(const std::string& group) WEIR_REQUIRES(mutex_);
   static Status replay(Shard& shard, const RecordView& record);
   static Status replay_pending(Shard& shard, ProducerId producer, const RecordView& record);
   static Status replay_marker(Shard& shard, ProducerId producer, const RecordView& record);
   static void decide(Shard& shard, ProducerId producer, bool commit);
   static bool is_pending(const Shard& shard, const std::string& group,
                          const TopicPartition& partition);
+  // What was written below `before`.
+  static void drop_pending(Shard& shard, const std::string& group, const TopicPartition& partition,
+                           Offset before);
   // Values for the records of a commit. Errors: kUnknownTopic, kInvalidArgument.
   Result<std::vector<OffsetValue>> values_of(const std::string& group,
                                              std::span<const PartitionOffset> offsets,

@@ -21,6 +21,9 @@ std::vector<TopicPartition> expired_offsets(const GroupSnapshot& group,
     last_commit = std::max(last_commit, offset.commit_timestamp);
   }
   for (const GroupOffsets::Stored& offset : offsets) {
+    if (offset.is_pending) {
+      continue;
+    }
     if (group.protocol_type.empty()) {
       if (group.state == GroupState::kEmpty || group.state == GroupState::kDead) {
         expire(offset, std::max(last_commit, used_at));

@@ -17,6 +17,8 @@ namespace weir::log {
 //                       the group was last known to be used. Kafka counts from each partition's own
 //                       commit, so a partition that is idle loses its place under a running reader.
 //   anything else       never
+//
+// An offset that an open transaction sets never does.
 std::vector<TopicPartition> expired_offsets(const GroupSnapshot& group,
                                             const std::vector<GroupOffsets::Stored>& offsets,
                                             Timestamp used_at, std::int64_t retention_ms,

@@ -110,6 +110,16 @@ bool GroupOffsets::is_pending(const Shard& shard, const std::string& group,
   });
 }
 
+void GroupOffsets::drop_pending(Shard& shard, const std::string& group,
+                                const TopicPartition& partition, Offset before) {
+  for (auto& [producer, pending] : shard.pending) {
+    const auto entry = pending.find({group, partition});
+    if (entry != pending.end() && entry->second.written_at < before) {
+      pending.erase(entry);
+    }
+  }
+}
+
 Status GroupOffsets::replay_pending(Shard& shard, ProducerId producer, const RecordView& record) {
   if (record.key.is_null()) {
     return Error(Errc::kCorrupt, "offsets record without a key");

@@ -58,6 +58,16 @@ TEST(OffsetExpiry, NothingDuringARebalance) {
   }
 }
 
+TEST(OffsetExpiry, NeverOfWhatAnOpenTransactionSets) {
+  const std::vector<GroupOffsets::Stored> offsets = {{kRead, Offset(1), 100, true},
+                                                     {kLeft, Offset(1), 500}};
+  for (const std::string type : {"consumer", ""}) {
+    EXPECT_THAT(
+        expired_offsets(group(GroupState::kEmpty, type, 0), offsets, 0, kRetention, 1'000'000),
+        ElementsAre(kLeft));
+  }
+}
+
 TEST(OffsetExpiry, OfAGroupWithoutMembersEverCountsFromItsLastUse) {
   for (const GroupState state : {GroupState::kEmpty, GroupState::kDead}) {
     const GroupSnapshot at = group(state, "", 0);

@@ -189,6 +189,27 @@ TEST_F(TransactionalProducerTest, CloseAbortsWhatIsOpen) {
   EXPECT_THAT(committed(), IsEmpty());
 }
 
+// As in Kafka (OffsetMetadataManager): the tombstone takes what a transaction set, too.
+TEST_F(TransactionalProducerTest, DeletedOffsetsDoNotComeBackWithACommit) {
+  for (const bool restart : {false, true}) {
+    SCOPED_TRACE(restart);
+    const std::string group = restart ? "again" : "group";
+    auto to = producer();
+    ASSERT_TRUE(to->begin_transaction().ok());
+    ASSERT_TRUE(to->send_sync(record("a")).ok());
+    const PartitionOffset two{kInput, {Offset(2), LeaderEpoch(0), ""}};
+    ASSERT_TRUE(to->send_offsets_to_transaction({&two, 1}, {group, -1, ""}).ok());
+    ASSERT_TRUE(log->admin().delete_group_offsets(group, {&kInput, 1}).ok());
+    ASSERT_TRUE(to->commit_transaction().ok());
+    if (restart) {
+      to.reset();
+      cut_power();
+      open();
+    }
+    EXPECT_EQ(offset_of(group), std::nullopt);
+  }
+}
+
 // KIP-447: a reader with read_committed does not start at offsets that may change.
 TEST_F(TransactionalProducerTest, AReaderWaitsForTheOffsetsOfAnOpenTransaction) {
   send("input", {"0", "1", "2"});
