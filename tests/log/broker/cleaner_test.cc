@@ -31,7 +31,7 @@ using weir::testing::MemoryFileSystem;
 using Operation = MemoryFileSystem::Operation;
 
 // Between two cuts of the power; each one in a full run.
-const std::uint64_t kChangesApart = weir::testing::apart(5);
+const std::uint64_t kChangesApart = weir::testing::apart<std::uint64_t>(5);
 
 const TopicPartition kName{"t", PartitionId(0)};
 constexpr const char* kFolder = "data/log/t-0";

@@ -20,7 +20,7 @@ using testing::Table;
 using Operation = weir::testing::MemoryFileSystem::Operation;
 
 // Of a recovery's changes, each one in a full run.
-const std::uint64_t kCutsApart = weir::testing::apart(4);
+const std::uint64_t kCutsApart = weir::testing::apart<std::uint64_t>(4);
 
 constexpr const char* kSideCars = "data/wal/checksums/t-0";
 constexpr std::int64_t kDeleteRetention = 1000;
