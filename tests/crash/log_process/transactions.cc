@@ -79,8 +79,8 @@ class Worker {
       log::ConsumerOptions reader;
       reader.group_id = kReaders;
       reader.auto_offset_reset = "earliest";
-      reader.isolation_level = IsolationLevel::kReadCommitted;
-      reader.enable_auto_commit = false;
+      reader.isolation_level = log::IsolationLevel::kReadCommitted;
+      reader.auto_commit = false;
       WEIR_TRY_ASSIGN(member, log::Consumer::open(*log_, reader));
       WEIR_TRY(member->subscribe({kLines}));
     }
@@ -100,7 +100,7 @@ class Worker {
     switch (rng_.below(10)) {
       case 0:
         report("plain");
-        WEIR_TRY(send(*plain_, kLines, 0, {}, "plain"));
+        WEIR_TRY(send(*plain_, kLines, 0, {}, ByteView("plain")));
         report("plain-ack");
         return {};
       case 1:

@@ -24,7 +24,7 @@ constexpr std::int32_t kSessionMs = 6'000;
 constexpr std::int32_t kRebalanceMs = 9'000;
 
 std::uint64_t steps_wanted() {
-  return weir::testing::rounds(50'000, 1'200'000);
+  return weir::testing::rounds<std::uint64_t>(50'000, 1'200'000);
 }
 
 // Assignments of the model: the numbers of partitions as bytes.

@@ -15,7 +15,7 @@ TEST_P(TransactionModel, KeepsItsPromises) {
   const std::optional<std::uint64_t> given = weir::testing::given_seed();
   const std::uint64_t first = given.value_or(1);
   // At least a million steps of version 2 in a full run.
-  const std::uint64_t seeds = given ? 1 : weir::testing::rounds(12, 210);
+  const std::uint64_t seeds = given ? 1 : weir::testing::rounds<std::uint64_t>(12, 210);
   TransactionWorld::Counts counts;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     TransactionWorld world(seed, static_cast<std::int16_t>(GetParam()));

@@ -562,7 +562,7 @@ TEST(EmbeddedLog, KeepsAWholeLogWhenADeletionOfRecordsIsCutShort) {
 // Any interleaving of topics, records, commits, crashes and power cuts: what was acknowledged is
 // there.
 TEST(EmbeddedLog, LosesNothingAcknowledgedWhateverHappens) {
-  const std::uint64_t seeds = weir::testing::rounds(40, 500);
+  const std::uint64_t seeds = weir::testing::rounds<std::uint64_t>(40, 500);
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE(seed);
     Rng rng(seed);

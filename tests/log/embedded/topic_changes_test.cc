@@ -661,7 +661,7 @@ class ChangingTopic {
 };
 
 TEST(TopicChanges, LoseNothingAcknowledgedWhateverHappens) {
-  const std::uint64_t seeds = weir::testing::rounds(30, 500);
+  const std::uint64_t seeds = weir::testing::rounds<std::uint64_t>(30, 500);
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     SCOPED_TRACE(seed);
     ChangingTopic topic(seed);

@@ -423,7 +423,7 @@ class ReferenceModel : public ::testing::TestWithParam<StoreCase> {};
 TEST_P(ReferenceModel, AgreesAfterRandomOperationsCommitsCheckpointsAndCrashes) {
   const std::optional<std::uint64_t> given = weir::testing::given_seed();
   const std::uint64_t first = given.value_or(1);
-  const std::uint64_t last = given ? first : weir::testing::rounds(6, 60);
+  const std::uint64_t last = given ? first : weir::testing::rounds<std::uint64_t>(6, 60);
   for (std::uint64_t seed = first; seed <= last && !HasFailure(); ++seed) {
     SCOPED_TRACE("WEIR_TEST_SEED=" + std::to_string(seed));
     Player player(GetParam(), seed);
