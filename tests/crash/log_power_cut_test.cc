@@ -631,7 +631,7 @@ TEST_P(LogPowerCut, LosesNothingPromisedWhereverItComes) {
     run(std::stoull(text), std::stoull(text.substr(text.find(':') + 1)), tally);
     return;
   }
-  const std::uint64_t images = weir::testing::rounds(600, 12'000) / kShards;
+  const std::uint64_t images = weir::testing::rounds<std::uint64_t>(600, 12'000) / kShards;
   const std::uint64_t seed = weir::testing::seed_of_run();
   fmt::print("seed={}\n", seed);
   SCOPED_TRACE(fmt::format("WEIR_TEST_SEED={}", seed));
