@@ -130,7 +130,11 @@ Status Cleaner::clean_now() {
   for (auto& [key, failure] : failed_) {
     failure.tried = INT64_MIN;  // what passes may have passed
   }
-  while (std::optional<Candidate> next = dirtiest(&first)) {
+  while (!stopped_) {
+    std::optional<Candidate> next = dirtiest(&first);
+    if (!next) {
+      break;
+    }
     const CleanupTarget target = next->target;
     Status done = begin_pass(*std::move(next));
     if (!done.ok()) {
@@ -176,7 +180,10 @@ Status Cleaner::compact_now(const TopicPartition& name) {
 }
 
 void Cleaner::forget(const Uuid& topic_id) {
+  ++wait_for_turn_;
   const MutexLock one(step_mutex_);
+  --wait_for_turn_;
+  turn_.notify_all();
   const auto is_its = [&topic_id](const auto& entry) { return entry.first.first == topic_id; };
   if (running_ && running_->target.topic_id == topic_id) {
     running_.reset();
@@ -188,7 +195,10 @@ void Cleaner::forget(const Uuid& topic_id) {
 }
 
 void Cleaner::stop() {
+  ++wait_for_turn_;
   const MutexLock one(step_mutex_);
+  --wait_for_turn_;
+  turn_.notify_all();
   stopped_ = true;
   running_.reset();
   todo_.clear();
@@ -237,7 +247,9 @@ Status Cleaner::retain(const CleanupTarget& target) {
   const RetentionDecision decision =
       decide_retention(segments, target.settings, at.log_start, at.high_watermark, now);
   if (decision.log_start == at.log_start) {
-    return Status();
+    // Segments below it are left of a round that could not finish.
+    const bool is_left = segments.size() > 1 && segments[1].base <= at.log_start;
+    return is_left ? host_.give_up(*partition, at.log_start) : Status();
   }
   if (decision.rolls_active) {
     WEIR_TRY(partition->roll_active());
@@ -356,6 +368,13 @@ Status Cleaner::run_pass() {
     WEIR_TRY_ASSIGN(const bool more, pass_step(kStepBytesMax, &bytes));
     if (!more) {
       return Status();
+    }
+    while (wait_for_turn_ > 0) {
+      turn_.wait(step_mutex_);
+    }
+    if (!running_) {
+      return stopped_ ? Error(Errc::kClosed, "the log is closed")
+                      : Error(Errc::kUnknownTopic, "the topic was deleted during the pass");
     }
   }
 }

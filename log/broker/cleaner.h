@@ -111,6 +111,7 @@ class Cleaner {
   // Whether it goes on.
   Result<bool> pass_step(std::uint64_t budget, std::uint64_t* bytes) WEIR_REQUIRES(step_mutex_);
   Status finish_pass() WEIR_REQUIRES(step_mutex_);
+  // To its end; who waits for a turn has it between two steps.
   Status run_pass() WEIR_REQUIRES(step_mutex_);
   // Whether a partition is left alone for now.
   bool rests(const PartitionKey& key) const WEIR_REQUIRES(step_mutex_);
@@ -127,6 +128,8 @@ class Cleaner {
   const Host host_;
 
   Mutex step_mutex_;  // held during a step's I/O; before the host's and mutex_
+  CondVar turn_;
+  std::atomic<int> wait_for_turn_{0};  // forget(), stop()
   bool stopped_ WEIR_GUARDED_BY(step_mutex_) = false;
   Timestamp retained_ WEIR_GUARDED_BY(step_mutex_) = kNoTimestamp;  // the last round began
   Timestamp looked_ WEIR_GUARDED_BY(step_mutex_) = kNoTimestamp;    // nothing was due

@@ -96,9 +96,16 @@ std::shared_ptr<Partition> LogDirectory::partition_to_clean(const TopicPartition
 
 Status LogDirectory::give_up_records(Partition& partition, Offset before) {
   WEIR_TRY(partition.advance_log_start(before));
-  WEIR_TRY(keep_producers(partition, before));
   // The start first: segments must not be gone while an old start is what a crash would find.
-  WEIR_TRY(write_log_starts());
+  const auto keep_start = [&, this]() -> Status {
+    WEIR_TRY(keep_producers(partition, before));
+    return write_log_starts();
+  };
+  Status kept = keep_start();
+  if (!kept.ok() && is_shortage(kept.error().code()) && reserve_.give_up()) {
+    kept = keep_start();  // it makes room
+  }
+  WEIR_TRY(std::move(kept));
   return partition.remove_old_segments();
 }
 

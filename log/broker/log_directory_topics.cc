@@ -173,7 +173,7 @@ Status LogDirectory::delete_topic(const std::string& name) {
   topics_changed();  // gone it is, wherever its folders are
   WEIR_TRY(garbage.status());
   remove_garbage(topic, garbage.value());
-  return offsets_.forget_topic(name);
+  return offsets_.forget_topic(name, topic.id);
 }
 
 void LogDirectory::abandon_partitions(const TopicDescription& topic) {

@@ -57,6 +57,19 @@ Status EmbeddedSink::send(SinkTopic topic, PartitionId partition,
   if (session_) {
     WEIR_TRY(session_->check_open("send()"));
   }
+  return note_missing(send_now(topic, partition, records));
+}
+
+// KAFKA-9279: an error that the caller passes over must not end in a transaction with a hole.
+Status EmbeddedSink::note_missing(Status status) {
+  if (!status.ok() && session_ && session_->is_open() && transaction_failure_.ok()) {
+    transaction_failure_ = status;
+  }
+  return status;
+}
+
+Status EmbeddedSink::send_now(SinkTopic topic, PartitionId partition,
+                              std::span<const RecordRef> records) {
   if (topic >= topics_.size() || partition.value() < 0 ||
       partition.value() >= topics_[topic].description.partitions) [[unlikely]] {
     return Error(
@@ -195,8 +208,7 @@ Status EmbeddedSink::wait_for_room() {
 }
 
 Status EmbeddedSink::take_failure() {
-  Status failure = std::move(failure_);
-  failure_ = Status();
+  Status failure = note_missing(std::exchange(failure_, Status()));
   for (const auto& [topic, partition] : open_targets_) {
     topics_[topic].targets[static_cast<std::size_t>(partition.value())].reset();  // open it anew
   }
@@ -248,7 +260,9 @@ Status EmbeddedSink::begin() {
     return Error(Errc::kInvalidArgument,
                  "begin() on a sink without a transactional id; set SinkOptions::transactional_id");
   }
-  return session_->begin();
+  WEIR_TRY(session_->begin());
+  transaction_failure_ = Status();
+  return Status();
 }
 
 Status EmbeddedSink::send_offsets(
@@ -259,7 +273,7 @@ Status EmbeddedSink::send_offsets(
                  "send_offsets() on a sink without a transactional id; set "
                  "SinkOptions::transactional_id");
   }
-  return session_->send_offsets(offsets, group);
+  return note_missing(session_->send_offsets(offsets, group));
 }
 
 // What was appended stands before the end in the write-ahead log: one sync makes all of it durable,
@@ -271,8 +285,8 @@ Result<TransactionOutcome> EmbeddedSink::end(bool commit) {
   }
   if (commit) {
     append_all();
-    if (!failure_.ok()) {
-      return Error(failure_.error())
+    if (const Status missing = failure_.ok() ? transaction_failure_ : failure_; !missing.ok()) {
+      return Error(missing.error())
           .with_context(fmt::format("transaction of {} cannot be committed, end it with an abort",
                                     session_->transactional_id()));
     }
@@ -286,6 +300,7 @@ Result<TransactionOutcome> EmbeddedSink::end(bool commit) {
 
 void EmbeddedSink::forget_sent() {
   failure_ = Status();
+  transaction_failure_ = Status();
   for (const auto& [topic, partition] : open_targets_) {
     std::unique_ptr<Target>& target =
         topics_[topic].targets[static_cast<std::size_t>(partition.value())];

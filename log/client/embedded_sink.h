@@ -62,6 +62,8 @@ class EmbeddedSink : public RecordSink {
   BatchBuilder make_builder(const PartitionSettings& settings) const;
   static Status check_keys(const Target& target, std::span<const RecordRef> records);
   Status check_size(const Target& target, const RecordRef& record) const;
+  Status send_now(SinkTopic topic, PartitionId partition, std::span<const RecordRef> records);
+  Status note_missing(Status status);
   Status add(Target& target, const RecordRef& record);
   Status append(Target& target);
   Status add_to_transaction(const Target& target);
@@ -78,6 +80,8 @@ class EmbeddedSink : public RecordSink {
   std::deque<Unacknowledged> unacknowledged_;
   std::size_t unacknowledged_bytes_ = 0;
   Status failure_;  // of an append, until flush() reported it
+  // What is missing in the open transaction, whoever was told of it: it can only be aborted.
+  Status transaction_failure_;
   const std::unique_ptr<TransactionSession> session_;
 };
 

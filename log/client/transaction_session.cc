@@ -126,13 +126,13 @@ Status TransactionSession::send_offsets(std::span<const PartitionOffset> offsets
   if (!group.instance_id.empty()) {
     member.instance_id = group.instance_id;
   }
+  WEIR_TRY_ASSIGN(const TopicPartition partition,
+                  directory_.offsets().partition_of(group.group_id));
+  WEIR_TRY(add({partition}));  // may wait for long, so without the permit
   // Kept until the offsets are in the log: no generation begins in between.
   WEIR_TRY_ASSIGN(
       const GroupService::CommitPermit permit,
       directory_.groups().begin_commit(member, GroupService::CommitKind::kTransactional));
-  WEIR_TRY_ASSIGN(const TopicPartition partition,
-                  directory_.offsets().partition_of(group.group_id));
-  WEIR_TRY(add({partition}));
   return directory_.offsets().commit_in_transaction(group.group_id, producer_.id, producer_.epoch,
                                                     offsets);
 }

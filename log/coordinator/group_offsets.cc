@@ -35,6 +35,9 @@ Status GroupOffsets::replay(Shard& shard, const RecordView& record) {
   shard.known_groups.insert(key->group);
   if (record.value.is_null()) {
     group.erase(key->partition);
+    if (group.empty()) {
+      shard.groups.erase(key->group);
+    }
     drop_pending(shard, key->group, key->partition, record.offset);
     return {};
   }
@@ -110,6 +113,7 @@ Status GroupOffsets::commit(const std::string& group,
   std::shared_ptr<Partition> log;
   bool first_of_group = false;
   WEIR_TRY(topic_.ensure_exists());
+  const Appending appending(*this);
   const PartitionId index = partition_for_group(group, topic_.partition_count());
   {
     const MutexLock lock(mutex_);
@@ -127,17 +131,22 @@ Status GroupOffsets::commit(const std::string& group,
     const std::string value = encode_offset_value(values[i]);
     WEIR_ASSERT(builder.append(RecordRef{ByteView(key), ByteView(value), now, {}}));
   }
-  WEIR_TRY_ASSIGN(const Partition::Appended appended,
-                  log->append(builder.seal(), AppendOrigin::kBuilder));
-  WEIR_TRY(await_high_watermark(log, appended.next_offset, kCommitTimeout));
+  const Result<Partition::Appended> appended = log->append(builder.seal(), AppendOrigin::kBuilder);
+  if (!appended.ok()) {
+    if (first_of_group) {
+      forget_group(group);
+    }
+    return appended.error();
+  }
+  WEIR_TRY(await_high_watermark(log, appended->next_offset, kCommitTimeout));
 
   const MutexLock lock(mutex_);
   WEIR_TRY_ASSIGN(Shard * target, shard(index));
   Group& entries = target->groups[group];
   for (std::size_t i = 0; i < values.size(); ++i) {
     Entry& entry = entries[offsets[i].first];
-    if (entry.written_at <= appended.base_offset) {
-      entry = Entry{std::move(values[i]), appended.base_offset};
+    if (entry.written_at <= appended->base_offset) {
+      entry = Entry{std::move(values[i]), appended->base_offset};
     }
   }
   return {};
@@ -237,9 +246,10 @@ Status GroupOffsets::forget(const std::string& group, std::span<const TopicParti
     const MutexLock lock(mutex_);
     WEIR_TRY_ASSIGN(Shard * from, shard(index));
     log = from->partition;
-    const Group& entries = from->groups[group];
+    const auto entries = from->groups.find(group);
     for (const TopicPartition& partition : partitions) {
-      if (entries.contains(partition) || is_pending(*from, group, partition)) {
+      if ((entries != from->groups.end() && entries->second.contains(partition)) ||
+          is_pending(*from, group, partition)) {
         const std::string key = encode_offset_key(OffsetKey{group, partition});
         WEIR_ASSERT(builder.append(RecordRef{ByteView(key), {}, clock_.now(), {}}));
       }
@@ -262,6 +272,9 @@ Status GroupOffsets::forget(const std::string& group, std::span<const TopicParti
     }
     drop_pending(*from, group, partition, appended.base_offset);
   }
+  if (entries.empty()) {
+    from->groups.erase(group);
+  }
   return {};
 }
 
@@ -279,11 +292,11 @@ Result<std::vector<GroupOffsets::Stored>> GroupOffsets::stored(const std::string
     }
   }
   for (const auto& [producer, pending] : from->pending) {
-    for (const auto& [name, entry] : pending) {
-      if (name.first == group &&
-          std::ranges::find(found, name.second, &Stored::partition) == found.end()) {
-        found.push_back(
-            {name.second, entry.value.committed.offset, entry.value.commit_timestamp, true});
+    for (const PendingOffset& one : pending.offsets) {
+      if (one.group == group &&
+          std::ranges::find(found, one.partition, &Stored::partition) == found.end()) {
+        const OffsetValue& value = one.entry.value;
+        found.push_back({one.partition, value.committed.offset, value.commit_timestamp, true});
       }
     }
   }
@@ -321,34 +334,68 @@ void GroupOffsets::forget_group(const std::string& group) {
   }
 }
 
-Status GroupOffsets::forget_topic(const std::string& topic) {
-  const std::int32_t count = topic_.partition_count();
-  for (std::int32_t i = 0; i < count; ++i) {
-    std::shared_ptr<Partition> log;
-    BatchBuilder builder(64U << 20U);
-    {
-      const MutexLock lock(mutex_);
-      WEIR_TRY_ASSIGN(Shard * from, shard(PartitionId(i)));
-      log = from->partition;
-      for (auto& [group, entries] : from->groups) {
-        for (auto entry = entries.begin(); entry != entries.end();) {
-          if (entry->first.topic != topic) {
-            ++entry;
-            continue;
-          }
-          const std::string key = encode_offset_key(OffsetKey{group, entry->first});
-          WEIR_ASSERT(builder.append(RecordRef{ByteView(key), {}, clock_.now(), {}}));
-          entry = entries.erase(entry);
-        }
-      }
+void GroupOffsets::begin_append() {
+  const MutexLock lock(mutex_);
+  while (forgetting_) {
+    changed_.wait(mutex_);
+  }
+  ++appending_;
+}
+
+void GroupOffsets::end_append() {
+  const MutexLock lock(mutex_);
+  --appending_;
+  changed_.notify_all();
+}
+
+Status GroupOffsets::forget_topic(const std::string& topic, const Uuid& id) {
+  {
+    const MutexLock lock(mutex_);
+    while (forgetting_) {
+      changed_.wait(mutex_);
     }
-    if (!builder.empty()) {
-      WEIR_TRY_ASSIGN(const Partition::Appended appended,
-                      log->append(builder.seal(), AppendOrigin::kBuilder));
-      WEIR_TRY(await_high_watermark(log, appended.next_offset, kCommitTimeout));
+    forgetting_ = true;
+    while (appending_ > 0) {
+      changed_.wait(mutex_);
     }
   }
-  return {};
+  Status done;
+  const std::int32_t count = topic_.partition_count();
+  for (std::int32_t i = 0; i < count && done.ok(); ++i) {
+    done = forget_topic_in(PartitionId(i), topic, id);
+  }
+  const MutexLock lock(mutex_);
+  forgetting_ = false;
+  changed_.notify_all();
+  return done;
+}
+
+Status GroupOffsets::forget_topic_in(PartitionId index, const std::string& topic, const Uuid& id) {
+  std::shared_ptr<Partition> log;
+  BatchBuilder builder(64U << 20U);
+  {
+    const MutexLock lock(mutex_);
+    WEIR_TRY_ASSIGN(Shard * from, shard(index));
+    log = from->partition;
+    for (auto& [group, entries] : from->groups) {
+      for (auto entry = entries.begin(); entry != entries.end();) {
+        const Uuid& committed_under = entry->second.value.topic_id;
+        if (entry->first.topic != topic || (!committed_under.is_zero() && committed_under != id)) {
+          ++entry;
+          continue;
+        }
+        const std::string key = encode_offset_key(OffsetKey{group, entry->first});
+        WEIR_ASSERT(builder.append(RecordRef{ByteView(key), {}, clock_.now(), {}}));
+        entry = entries.erase(entry);
+      }
+    }
+  }
+  if (builder.empty()) {
+    return {};
+  }
+  WEIR_TRY_ASSIGN(const Partition::Appended appended,
+                  log->append(builder.seal(), AppendOrigin::kBuilder));
+  return await_high_watermark(log, appended.next_offset, kCommitTimeout);
 }
 
 void GroupOffsets::invalidate() {

@@ -63,8 +63,11 @@ class GroupOffsets {
   // the transaction. Errors: as commit(); kFenced (the producer's epoch is over).
   Status commit_in_transaction(const std::string& group, ProducerId producer, ProducerEpoch epoch,
                                std::span<const PartitionOffset> offsets);
-  // The marker stands in that partition, durably.
-  void on_marker(PartitionId index, ProducerId producer, bool commit);
+  // The producer's marker was appended to that partition, below `end`: it decides what was written
+  // since the one before it, once it is durable. Both may be told late and in any order of the
+  // producers, but a marker before the producer's next transaction begins.
+  void note_marker(PartitionId index, ProducerId producer, bool commit, Offset end);
+  void on_marker_durable(PartitionId index, ProducerId producer, Offset end);
 
   // Groups with offsets that count, in the order of their bytes. Reads the whole topic.
   Result<std::vector<std::string>> groups();
@@ -89,8 +92,9 @@ class GroupOffsets {
   Result<bool> note_group(const std::string& group);
   // The opposite, when its record was deleted.
   void forget_group(const std::string& group);
-  // Writes tombstones for every group's offsets of a topic.
-  Status forget_topic(const std::string& topic);
+  // Writes tombstones for every group's offsets of a topic that was deleted. Commits wait
+  // meanwhile, so that none for a new topic of that name stands before its tombstone.
+  Status forget_topic(const std::string& topic, const Uuid& id);
   // Read-only processes: what was committed since is read again at the next question.
   void invalidate();
 
@@ -100,24 +104,56 @@ class GroupOffsets {
     Offset written_at;  // in __consumer_offsets: the later record wins
   };
   using Group = std::map<TopicPartition, Entry>;
-  using Pending = std::map<std::pair<std::string, TopicPartition>, Entry>;  // by group
+  struct PendingOffset {
+    std::string group;
+    TopicPartition partition;
+    Entry entry;  // written_at is kOffsetMax until its append is answered
+    std::uint64_t append = 0;
+  };
+  struct Marker {
+    Offset end;
+    bool commit = false;
+    bool is_durable = false;
+  };
+  // Transactions of one producer that are not over: the next may have begun before the marker of
+  // the last is durable.
+  struct Pending {
+    std::vector<PendingOffset> offsets;
+    std::vector<Marker> markers;  // in the order of the log; an offset is of the first behind it
+  };
   struct Shard {
     std::shared_ptr<Partition> partition;
     Offset next_offset;  // replayed up to here
     std::map<std::string, Group> groups;
-    // Of open transactions.
     std::map<ProducerId, Pending> pending;
     std::set<std::string> known_groups;  // a group record exists, or is being written
   };
 
   // Reads the partition if that was not done yet. Requires: the topic exists.
   Result<Shard*> shard(PartitionId index) WEIR_REQUIRES(mutex_);
+  // A commit is on its way to the log; forget_topic() waits for it.
+  class Appending {
+   public:
+    explicit Appending(GroupOffsets& offsets) : offsets_(offsets) { offsets_.begin_append(); }
+    ~Appending() { offsets_.end_append(); }
+    Appending(const Appending&) = delete;
+    Appending& operator=(const Appending&) = delete;
+
+   private:
+    GroupOffsets& offsets_;
+  };
+  void begin_append() WEIR_EXCLUDES(mutex_);
+  void end_append() WEIR_EXCLUDES(mutex_);
+  Status forget_topic_in(PartitionId index, const std::string& topic, const Uuid& id)
+      WEIR_EXCLUDES(mutex_);
   // Null: the topic does not exist.
   Result<Shard*> shard_of(const std::string& group) WEIR_REQUIRES(mutex_);
   static Status replay(Shard& shard, const RecordView& record);
   static Status replay_pending(Shard& shard, ProducerId producer, const RecordView& record);
   static Status replay_marker(Shard& shard, ProducerId producer, const RecordView& record);
-  static void decide(Shard& shard, ProducerId producer, bool commit);
+  static void settle(Shard& shard, ProducerId producer);
+  static void on_append_answered(Shard& shard, ProducerId producer, std::uint64_t append,
+                                 std::optional<Offset> written_at);
   static bool is_pending(const Shard& shard, const std::string& group,
                          const TopicPartition& partition);
   // What was written below `before`.
@@ -135,6 +171,10 @@ class GroupOffsets {
   const Clock& clock_;
   Mutex mutex_;
   std::map<PartitionId, Shard> shards_ WEIR_GUARDED_BY(mutex_);
+  std::uint64_t last_append_ WEIR_GUARDED_BY(mutex_) = 0;
+  CondVar changed_;
+  std::size_t appending_ WEIR_GUARDED_BY(mutex_) = 0;
+  bool forgetting_ WEIR_GUARDED_BY(mutex_) = false;  // forget_topic()
 };
 
 }  // namespace weir::log

@@ -326,6 +326,8 @@ void GroupService::pump() {
       failed_appends_.insert_or_assign(outbox.next.group, written.error());
     }
     core_.appended(outbox.next.id, written.ok(), now(), effects_);
+    appends_done_ = std::max(appends_done_, outbox.next.id);
+    changed_.notify_all();
   }
   bool earlier = false;
   {
@@ -339,13 +341,26 @@ void GroupService::pump() {
   }
 }
 
+// No commit comes in between, so that no offset of an older generation stands behind the record.
 Status GroupService::write(const AppendGroup& append) {
+  bool closes = false;
   {
     const MutexLock lock(mutex_);
+    closes = closed_.insert(append.group).second;  // else without_commits() has done so
     while (commits_.contains(append.group)) {
       changed_.wait(mutex_);
     }
   }
+  Status written = write_record(append);
+  if (closes) {
+    const MutexLock lock(mutex_);
+    closed_.erase(append.group);
+    changed_.notify_all();
+  }
+  return written;
+}
+
+Status GroupService::write_record(const AppendGroup& append) {
   const PartitionId index = partition_for_group(append.group, topic_.partition_count());
   WEIR_TRY_ASSIGN(const std::shared_ptr<Partition> log, topic_.open(index));
   if (append.value) {
@@ -365,6 +380,17 @@ Status GroupService::write(const AppendGroup& append) {
     offsets_.forget_group(append.group);
   }
   return await_high_watermark(log, appended.next_offset, kWriteTimeout);
+}
+
+Status GroupService::await_append(const std::string& group, AppendId id) {
+  pump();  // unless another thread does
+  {
+    const MutexLock lock(mutex_);
+    while (appends_done_ < id) {
+      changed_.wait(mutex_);
+    }
+  }
+  return last_append(group);
 }
 
 Status GroupService::last_append(const std::string& group) {

@@ -147,11 +147,13 @@ class GroupService {
   // Carries effects out until there are none. One thread at a time writes records.
   void pump() WEIR_EXCLUDES(mutex_);
   Status write(const AppendGroup& append) WEIR_EXCLUDES(mutex_);
+  Status write_record(const AppendGroup& append) WEIR_EXCLUDES(mutex_);
   void end_commit(const std::string& group) WEIR_EXCLUDES(mutex_);
   // While `action` runs no commit of the group is under way.
   Status without_commits(const std::string& group, const std::function<Status()>& action)
       WEIR_EXCLUDES(mutex_);
-  Status delete_stored(const std::string& group, std::span<const TopicPartition> partitions);
+  // The record is in the log, or could not be written. Records are written one by one, in order.
+  Status await_append(const std::string& group, AppendId id) WEIR_EXCLUDES(mutex_);
   bool is_used(const std::string& group) const WEIR_REQUIRES(mutex_);
   static void tell(const GroupNote& note);
 
@@ -171,6 +173,7 @@ class GroupService {
   std::map<RequestToken, SyncDone> syncs_ WEIR_GUARDED_BY(mutex_);
   std::deque<AppendGroup> appends_ WEIR_GUARDED_BY(mutex_);
   bool appending_ WEIR_GUARDED_BY(mutex_) = false;
+  AppendId appends_done_ WEIR_GUARDED_BY(mutex_) = 0;  // all up to it
   std::map<std::string, Error> failed_appends_ WEIR_GUARDED_BY(mutex_);
   std::map<std::string, std::size_t> commits_ WEIR_GUARDED_BY(mutex_);  // under way
   std::set<std::string> closed_ WEIR_GUARDED_BY(mutex_);                // for commits, for a moment

@@ -47,51 +47,58 @@ Result<GroupSnapshot> GroupService::describe(const std::string& group) {
   return snapshot;
 }
 
-Status GroupService::delete_stored(const std::string& group,
-                                   std::span<const TopicPartition> partitions) {
-  return without_commits(group, [&] { return offsets_.forget(group, partitions); });
-}
-
+// Kafka does all this in one event: a commit comes before or behind it.
 Status GroupService::delete_group(const std::string& group) {
-  WEIR_TRY_ASSIGN(const GroupSnapshot at, describe(group));
-  WEIR_TRY_ASSIGN(const std::vector<GroupOffsets::Stored> stored, offsets_.stored(group));
-  if (at.state == GroupState::kDead && stored.empty()) {
-    return Error(Errc::kNotFound, fmt::format("there is no group {}", group));
-  }
-  GroupError removed{};
-  {
-    const MutexLock lock(mutex_);
-    removed = core_.remove(group, effects_);
-  }
-  if (removed == GroupError::kNonEmptyGroup) {
-    return has_members(group, at, "it cannot be deleted");
-  }
-  pump();
-  WEIR_TRY(last_append(group));
-  std::vector<TopicPartition> partitions;
-  for (const GroupOffsets::Stored& offset : stored) {
-    partitions.push_back(offset.partition);
-  }
-  return delete_stored(group, partitions);
+  const auto erase = [&, this]() -> Status {
+    WEIR_TRY_ASSIGN(const GroupSnapshot at, describe(group));
+    WEIR_TRY_ASSIGN(const std::vector<GroupOffsets::Stored> stored, offsets_.stored(group));
+    if (at.state == GroupState::kDead && stored.empty()) {
+      return Error(Errc::kNotFound, fmt::format("there is no group {}", group));
+    }
+    AppendId record = 0;
+    {
+      const MutexLock lock(mutex_);
+      if (core_.remove(group, effects_) == GroupError::kNonEmptyGroup) {
+        return has_members(group, at, "it cannot be deleted");
+      }
+      for (const GroupEffect& effect : effects_) {
+        const auto* append = std::get_if<AppendGroup>(&effect);
+        record = append != nullptr && append->group == group ? append->id : record;
+      }
+      used_at_.erase(group);
+    }
+    if (record != 0) {  // it has a record
+      WEIR_TRY(await_append(group, record));
+    }
+    std::vector<TopicPartition> partitions;
+    for (const GroupOffsets::Stored& offset : stored) {
+      partitions.push_back(offset.partition);
+    }
+    return offsets_.forget(group, partitions);
+  };
+  return without_commits(group, erase);
 }
 
 Status GroupService::delete_offsets(const std::string& group,
                                     std::span<const TopicPartition> partitions) {
-  WEIR_TRY_ASSIGN(const GroupSnapshot at, describe(group));
-  for (const TopicPartition& partition : partitions) {
-    GroupError allowed{};
-    {
-      const MutexLock lock(mutex_);
-      allowed = core_.may_delete_offsets(group, partition.topic);
+  const auto erase = [&, this]() -> Status {
+    WEIR_TRY_ASSIGN(const GroupSnapshot at, describe(group));
+    for (const TopicPartition& partition : partitions) {
+      GroupError allowed{};
+      {
+        const MutexLock lock(mutex_);
+        allowed = core_.may_delete_offsets(group, partition.topic);
+      }
+      if (allowed != GroupError::kNone && allowed != GroupError::kGroupIdNotFound) {
+        return has_members(
+            group, at,
+            fmt::format("a member subscribes to topic {}, so the offset of {} cannot be deleted",
+                        partition.topic, partition.to_string()));
+      }
     }
-    if (allowed != GroupError::kNone && allowed != GroupError::kGroupIdNotFound) {
-      return has_members(
-          group, at,
-          fmt::format("a member subscribes to topic {}, so the offset of {} cannot be deleted",
-                      partition.topic, partition.to_string()));
-    }
-  }
-  return delete_stored(group, partitions);
+    return offsets_.forget(group, partitions);
+  };
+  return without_commits(group, erase);
 }
 
 Result<std::size_t> GroupService::expire_offsets() {
@@ -131,6 +138,7 @@ Result<std::size_t> GroupService::expire_offsets() {
       if (expired.size() == stored.size() && at.state == GroupState::kEmpty) {
         const MutexLock lock(mutex_);
         core_.remove(group, effects_);  // unless somebody joined meanwhile
+        used_at_.erase(group);
       }
       return {};
     };

@@ -60,7 +60,8 @@ Status TransactionAnswer::status() const {
 // --- Start
 
 Status TransactionCoordinator::load(const std::string& transactional_id,
-                                    std::optional<TransactionValue> value) {
+                                    std::optional<TransactionValue> value,
+                                    ProducerEpoch last_epoch) {
   if (!value) {
     ids_.erase(transactional_id);
     return Status();
@@ -80,6 +81,7 @@ Status TransactionCoordinator::load(const std::string& transactional_id,
   }
   entry.value = *std::move(value);
   entry.value.partitions.reset();
+  entry.last_epoch = last_epoch;
   if (is_decided(entry.value.status)) {
     entry.markers.left = entry.partitions;
   }
@@ -326,7 +328,7 @@ std::optional<TransactionCoordinator::Description> TransactionCoordinator::descr
   if (found == ids_.end()) {
     return std::nullopt;
   }
-  Description description{found->first, found->second.value};
+  Description description{found->first, found->second.value, found->second.last_epoch};
   description.value.partitions = by_topic(found->second.partitions);
   return description;
 }

@@ -46,7 +46,8 @@ class TransactionCoordinator {
   // finish_loading(): markers of decided transactions are written (again: a partition that has its
   // marker passes it over). load() alone makes an id what its record says, whatever is under way;
   // the next tick then does the rest. Errors: kCorrupt (a status that is never written).
-  Status load(const std::string& transactional_id, std::optional<TransactionValue> value);
+  Status load(const std::string& transactional_id, std::optional<TransactionValue> value,
+              ProducerEpoch last_epoch = kNoProducerEpoch);
   void finish_loading(Timestamp now, TransactionEffects& effects);
 
   // --- Requests; each is answered once, now or after a report
@@ -70,6 +71,8 @@ class TransactionCoordinator {
   struct Description {
     std::string transactional_id;
     TransactionValue value;  // `partitions` are those of the open or ending transaction
+    // Of the producer before its epoch was raised, which may ask for its own again (KIP-360).
+    ProducerEpoch last_epoch = kNoProducerEpoch;
   };
   std::optional<Description> describe(const std::string& transactional_id) const;
   std::vector<Description> list() const;

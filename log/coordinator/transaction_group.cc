@@ -22,7 +22,7 @@ class Transactions::EndGroup {
 
   void run(AppendTransactionState prepare, Run& run) WEIR_NO_THREAD_SAFETY_ANALYSIS {
     TransactionCoordinator& core = owner_.core_;
-    const TransactionValue before = core.describe(id_)->value;
+    const TransactionCoordinator::Description before = *core.describe(id_);
     const std::uint64_t token = prepare.token;
     Result<std::shared_ptr<Partition>> state = owner_.state_partition(id_);
     if (!state.ok()) {
@@ -37,9 +37,11 @@ class Transactions::EndGroup {
     for (std::size_t i = 0; i < count; ++i) {
       run.note(partitions_[i], result.appended[i].next_offset);
     }
-    for (auto& [index, marker] : offsets_markers_) {
+    for (const auto& [index, marker] : offsets_markers_) {
       if (index < count) {
-        run.offsets_markers.push_back(marker);
+        const Offset end = result.appended[index].next_offset;
+        owner_.offsets_.note_marker(marker.partition, marker.producer, marker.commit, end);
+        run.offsets_markers.push_back({marker.partition, marker.producer, end});
       }
     }
     if (!result.failure.ok()) {
@@ -78,6 +80,12 @@ class Transactions::EndGroup {
     }
   }
 
+  struct OffsetsMarkerAhead {
+    PartitionId partition;
+    ProducerId producer;
+    bool commit;
+  };
+
   void add(const std::shared_ptr<Partition>& partition, SharedBytes batch, AppendOptions options) {
     group_.push_back({partition, std::move(batch), options});
     partitions_.push_back(partition);
@@ -93,15 +101,15 @@ class Transactions::EndGroup {
       }
       if (name.topic == kOffsetsTopic) {
         offsets_markers_.emplace_back(
-            group_.size(), OffsetsMarker{name.partition, markers.producer.id, markers.commit});
+            group_.size(), OffsetsMarkerAhead{name.partition, markers.producer.id, markers.commit});
       }
       add(partition->second, owner_.encode_marker(markers, coordinator), options);
     }
   }
 
-  void put_back(const TransactionValue& before, std::size_t count, const Status& failure,
-                Run& run) WEIR_NO_THREAD_SAFETY_ANALYSIS {
-    const TransactionValue* last = &before;
+  void put_back(const TransactionCoordinator::Description& before, std::size_t count,
+                const Status& failure, Run& run) WEIR_NO_THREAD_SAFETY_ANALYSIS {
+    const TransactionValue* last = &before.value;
     for (const auto& [index, value] : states_) {
       if (index < count) {
         last = &value;
@@ -109,7 +117,8 @@ class Transactions::EndGroup {
     }
     WEIR_WARN("end of a transaction stopped at {} id={} error=\"{}\"",
               transaction_status_name(last->status), id_, failure.error().message());
-    owner_.core_.load(id_, *last).ignore("it is a status that was in the log");
+    owner_.core_.load(id_, *last, count == 0 ? before.last_epoch : kNoProducerEpoch)
+        .ignore("it is a status that was in the log");
     if (count == 0) {  // nothing was decided
       TransactionAnswer answer;
       answer.code = TransactionCode::kStorageError;
@@ -127,7 +136,7 @@ class Transactions::EndGroup {
   std::vector<std::shared_ptr<Partition>> partitions_;  // of group_
   // With the index in group_ of what they are, or (answers) of what comes behind them.
   std::vector<std::pair<std::size_t, TransactionValue>> states_;
-  std::vector<std::pair<std::size_t, OffsetsMarker>> offsets_markers_;
+  std::vector<std::pair<std::size_t, OffsetsMarkerAhead>> offsets_markers_;
   std::vector<std::pair<std::size_t, TransactionAnswer>> answers_;
 };
 

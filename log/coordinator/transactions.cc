@@ -203,7 +203,6 @@ Transactions::Step Transactions::append_markers(const WriteTransactionMarkers& m
   Step step;
   step.token = markers.token;
   step.is_markers = true;
-  step.commit = markers.commit;
   step.producer = markers.producer.id;
   const Result<std::shared_ptr<Partition>> state = state_partition(markers.transactional_id);
   const LeaderEpoch coordinator = state.ok() ? (*state)->offsets().leader_epoch : kNoLeaderEpoch;
@@ -222,13 +221,20 @@ Transactions::Step Transactions::append_markers(const WriteTransactionMarkers& m
       run.note(written->partition, written->end);
       step.written.emplace_back(name, *std::move(written));
     } else if (is_marked_already(written.error())) {
-      step.written.emplace_back(name, Written{});
+      const auto partition = topics_.open_to_append(name);
+      step.written.emplace_back(
+          name, Written{nullptr, partition.ok() ? (*partition)->offsets().log_end : Offset(0)});
     } else {
       step.has_failed = true;
       WEIR_WARN(
           "transaction marker not written, the next tick tries again id={} partition={} "
           "error=\"{}\"",
           markers.transactional_id, name.to_string(), written.error().message());
+      continue;
+    }
+    if (name.topic == kOffsetsTopic) {
+      offsets_.note_marker(name.partition, markers.producer.id, markers.commit,
+                           step.written.back().second.end);
     }
   }
   return step;
@@ -248,7 +254,7 @@ void Transactions::finish_step(const Step& step, Run& run) {
     }
     done.push_back(name);
     if (step.is_markers && name.topic == kOffsetsTopic) {
-      run.offsets_markers.push_back({name.partition, step.producer, step.commit});
+      run.offsets_markers.push_back({name.partition, step.producer, written.end});
     }
   }
   const MutexLock lock(mutex_);
@@ -279,7 +285,7 @@ Status Transactions::finish(const Run& run) {
     return durable;
   }
   for (const OffsetsMarker& marker : run.offsets_markers) {
-    offsets_.on_marker(marker.partition, marker.producer, marker.commit);
+    offsets_.on_marker_durable(marker.partition, marker.producer, marker.end);
   }
   apply_late();
   return Status();
@@ -300,7 +306,7 @@ void Transactions::apply_late() {
     });
   }
   for (const OffsetsMarker& marker : due) {
-    offsets_.on_marker(marker.partition, marker.producer, marker.commit);
+    offsets_.on_marker_durable(marker.partition, marker.producer, marker.end);
   }
 }
 

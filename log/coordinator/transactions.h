@@ -84,13 +84,13 @@ class Transactions {
 
  private:
   struct Written {
-    std::shared_ptr<Partition> partition;
+    std::shared_ptr<Partition> partition;  // null: there is nothing to wait for
     Offset end;
   };
   struct OffsetsMarker {
     PartitionId partition;
     ProducerId producer;
-    bool commit;
+    Offset end;  // it stands below
   };
   // One request, or one tick, on its way.
   struct Run {
@@ -105,9 +105,8 @@ class Transactions {
   struct Step {
     std::uint64_t token = 0;
     bool is_markers = false;
-    std::vector<std::pair<TopicPartition, Written>> written;  // partition null: nothing to wait for
+    std::vector<std::pair<TopicPartition, Written>> written;
     bool has_failed = false;
-    bool commit = false;
     ProducerId producer;
   };
 

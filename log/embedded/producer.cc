@@ -302,6 +302,17 @@ Status Producer::Impl::send(const ProducerRecord& record, Callback done, Linger 
     return closed();
   }
   WEIR_TRY(check_transaction("send()"));
+  Status taken = take(record, chosen, std::move(done), linger);
+  // KAFKA-9279: an error that the caller passes over must not end in a transaction with a hole.
+  if (!taken.ok() && session_ != nullptr && session_->is_open() && !ending_ &&
+      transaction_failure_.ok()) {
+    transaction_failure_ = taken;
+  }
+  return taken;
+}
+
+Status Producer::Impl::take(const ProducerRecord& record, std::optional<PartitionId> chosen,
+                            Callback done, Linger linger) {
   RecordRef encoded{record.key, record.value, record.timestamp, record.headers};
   if (encoded.timestamp == kNoTimestamp) {
     encoded.timestamp = directory_.clock().now();
@@ -316,6 +327,7 @@ Status Producer::Impl::send(const ProducerRecord& record, Callback done, Linger 
   const std::size_t bytes = payload_of(encoded) + kBatchHeaderBytes;
   if (!has_room(bytes)) [[unlikely]] {
     WEIR_TRY(wait_for_room(bytes));
+    WEIR_TRY(check_transaction("send()"));  // it may have ended meanwhile
     WEIR_TRY_ASSIGN(to, topic(record.topic));
     WEIR_TRY_ASSIGN(target, open(*to, record.topic, partition));
   }
@@ -513,6 +525,9 @@ Status Producer::Impl::close(Duration timeout) {
   }
   {
     const MutexLock lock(mutex_);
+    while (ending_) {  // bounded by the waits of the log
+      progress_.wait(mutex_);
+    }
     if (closing_) {
       return {};
     }

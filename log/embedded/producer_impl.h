@@ -55,6 +55,8 @@ class Producer::Impl {
   Status end_transaction(bool commit);
 
  private:
+  Status take(const ProducerRecord& record, std::optional<PartitionId> partition, Callback done,
+              Linger linger) WEIR_REQUIRES(mutex_);
   // A record that somebody waits for.
   struct Awaited {
     std::int32_t index = 0;  // in its batch

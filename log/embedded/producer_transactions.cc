@@ -115,6 +115,7 @@ Status Producer::Impl::end_transaction(bool commit) {
   const Result<TransactionOutcome> outcome = session_->end(commit);
   const MutexLock lock(mutex_);
   ending_ = false;
+  progress_.notify_all();
   WEIR_TRY(outcome.status());
   if (*outcome == TransactionOutcome::kUnknown) {
     return Error(Errc::kTimedOut,

@@ -153,6 +153,7 @@ class LocalPartition final : public Partition {
   // After a look-up failed: whether its segments were replaced meanwhile, so that it may be tried
   // again.
   bool segments_changed(const Error& error, std::uint64_t seen) WEIR_EXCLUDES(mutex_);
+  bool has_changed(std::uint64_t seen) const WEIR_EXCLUDES(mutex_);
   Error out_of_range(Offset from) const WEIR_REQUIRES(mutex_);
   struct Place {
     std::shared_ptr<Segment> segment;

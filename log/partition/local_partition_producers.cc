@@ -95,6 +95,9 @@ void LocalPartition::note_producer(const BatchHeader& header, ByteView batch) {
     return;
   }
   if (ended->aborted) {
+    if (!active_->has_aborted()) {
+      note_side_change();  // a file is made, whose name must be as durable as what it says
+    }
     active_->add_aborted(index_entry_of(*ended, producers_));
   }
   const MutexLock lock(mutex_);

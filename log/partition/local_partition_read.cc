@@ -43,12 +43,19 @@ Result<FetchResult> LocalPartition::read(Offset from, std::size_t bytes_max,
     if (result.ok() && isolation == FetchIsolation::kCommitted && !result->batches.empty()) {
       if (Status collected = collect_aborted(*result); !collected.ok()) {
         result = std::move(collected).error();
+      } else if (has_changed(seen)) {
+        continue;  // compaction may have dropped data, then what said that it was aborted
       }
     }
     if (result.ok() || look == kLooksMax || !segments_changed(result.error(), seen)) {
       return result;
     }
   }
+}
+
+bool LocalPartition::has_changed(std::uint64_t seen) const {
+  const MutexLock lock(mutex_);
+  return segment_changes_ != seen;
 }
 
 bool LocalPartition::segments_changed(const Error& error, std::uint64_t seen) {
@@ -65,8 +72,7 @@ bool LocalPartition::segments_changed(const Error& error, std::uint64_t seen) {
     forget(before);
     return true;
   }
-  const MutexLock lock(mutex_);
-  return may_be_gone && segment_changes_ != seen;
+  return may_be_gone && has_changed(seen);
 }
 
 Result<FetchResult> LocalPartition::read_batches_from(Offset from, std::size_t bytes_max,

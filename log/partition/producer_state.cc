@@ -8,6 +8,8 @@ namespace weir::log {
 namespace {
 
 constexpr std::size_t kVerificationsMax = 10'000;
+// Nobody waits so long for an answer: transaction.max.timeout.ms by default.
+constexpr std::int64_t kVerificationAgeMax = 900'000;
 constexpr std::int64_t kSequences = std::int64_t{1} << 31;
 
 std::string sequences_text(const BatchHeader& header) {
@@ -232,6 +234,11 @@ Result<std::optional<std::uint64_t>> ProducerState::start_verification(ProducerI
   }
   const auto found = verifications_.find(id);
   if (found == verifications_.end()) {
+    if (verifications_.size() >= kVerificationsMax) {
+      std::erase_if(verifications_, [now](const auto& entry) {
+        return entry.second.time < now - kVerificationAgeMax;
+      });
+    }
     if (verifications_.size() >= kVerificationsMax) {
       return Error(Errc::kNoSpace,
                    fmt::format("{} transactions wait for their verification, no more are taken; "

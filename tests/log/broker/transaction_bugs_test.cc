@@ -236,6 +236,22 @@ TEST(ReadCommitted, WorksBesideTheHolderAndWithoutOne) {
   EXPECT_EQ(later->partition(kLines).value()->offsets().last_stable, Offset(6));
 }
 
+// The name of the first .txnindex of a segment must be as durable as the recovery point.
+TEST(ReadCommitted, LeavesOutWhatWasAbortedBetweenTwoCheckpoints) {
+  with_many_disks([](Directory& directory) {
+    directory.open();
+    directory.create();
+    directory.append(producer_batch({1, 0, 0, true}, 2));
+    ASSERT_TRUE(directory.log->checkpoint().ok());
+    directory.append(marker(ControlType::kAbort, 1, 1), ending());
+    ASSERT_TRUE(directory.log->checkpoint().ok());
+    directory.cut_power();
+    directory.open();
+    EXPECT_EQ(directory.read(true), Offsets{});
+    EXPECT_EQ(directory.position, Offset(3));
+  });
+}
+
 // --- Ids of producers
 
 TEST(ProducerIds, AreNeverGivenTwice) {

@@ -12,11 +12,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <vector>
 
 namespace weir::log {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using weir::testing::LogCapture;
 using weir::testing::ManualClock;
@@ -213,6 +216,60 @@ TEST_F(TransactionsTest, UnstableOffsetsAreRefusedWhenAsked) {
   const auto now = log_->offsets().committed("group", {&input, 1}, true).value();
   ASSERT_TRUE(now[0].has_value());
   EXPECT_EQ(*now[0], seven.second);
+}
+
+// The next transaction of a producer may begin before what waits for the marker of the last one is
+// told that it is durable.
+TEST_F(TransactionsTest, MarkersThatAreToldLateDecideTheirOwnTransactionAlone) {
+  ASSERT_TRUE(log_->create_topic({"input", 3, {}}).ok());
+  const ProducerId producer(7);
+  GroupOffsets& offsets = log_->offsets();
+  const TopicPartition at = offsets.partition_of("group").value();
+  const auto log = log_->partition_for_append(at).value();
+  const auto input = [](std::int32_t partition) {
+    return TopicPartition{"input", PartitionId(partition)};
+  };
+  const auto send = [&](std::int16_t epoch, std::int32_t partition, std::int64_t offset) {
+    const PartitionOffset one{input(partition), {Offset(offset), LeaderEpoch(0), ""}};
+    ASSERT_TRUE(
+        offsets.commit_in_transaction("group", producer, ProducerEpoch(epoch), {&one, 1}).ok());
+  };
+  const auto mark = [&](std::int16_t epoch, bool commit) {
+    const auto appended = log->append(
+        build_end_transaction_marker(commit ? ControlType::kCommit : ControlType::kAbort, producer,
+                                     ProducerEpoch(epoch), 0, clock_.now()),
+        AppendOrigin::kCoordinator);
+    EXPECT_TRUE(appended.ok()) << appended.error().to_string();
+    offsets.note_marker(at.partition, producer, commit, appended->next_offset);
+    return appended->next_offset;
+  };
+  send(0, 0, 100);
+  const Offset aborted = mark(0, false);
+  send(1, 0, 200);
+  send(1, 1, 50);
+  const Offset committed = mark(1, true);
+  send(2, 2, 10);
+  const std::array all = {input(0), input(1), input(2)};
+  const auto found = [&] {
+    std::vector<std::int64_t> values;
+    for (const auto& one : offsets.committed("group", all).value()) {
+      values.push_back(one ? one->offset.value() : -1);
+    }
+    return values;
+  };
+  EXPECT_THAT(found(), ElementsAre(-1, -1, -1));
+  offsets.on_marker_durable(at.partition, producer, committed);
+  EXPECT_THAT(found(), ElementsAre(200, 50, -1));
+  offsets.on_marker_durable(at.partition, producer, aborted);
+  EXPECT_THAT(found(), ElementsAre(200, 50, -1));
+  EXPECT_EQ(offsets.committed("group", {&all[2], 1}, true).error().code(), Errc::kUnstableOffset);
+  EXPECT_TRUE(offsets.committed("group", {all.data(), 2}, true).ok());
+  offsets.on_marker_durable(at.partition, producer, mark(2, false));
+  EXPECT_THAT(found(), ElementsAre(200, 50, -1));
+  EXPECT_TRUE(offsets.committed("group", all, true).ok());
+  // As it is read from the log.
+  crash();
+  EXPECT_EQ(log_->offsets().committed("group", all).value()[0]->offset, Offset(200));
 }
 
 // Markers that stand in their files, of a group that the write-ahead log does not have: no reader

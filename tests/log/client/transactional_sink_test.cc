@@ -219,6 +219,41 @@ TEST_F(TransactionalSinkTest, OffsetsOfAStrangerAreFenced) {
   ASSERT_EQ(to->end(false).value(), TransactionOutcome::kAborted);
 }
 
+// KAFKA-9279: the caller was told, and commits all the same.
+TEST_F(TransactionalSinkTest, WhatLacksARecordOrAnOffsetCannotBeCommitted) {
+  create("gone");
+  auto to = sink();
+  const auto refuse_and_abort = [&](std::string_view why) {
+    SCOPED_TRACE(why);
+    const auto refused = to->end(true);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_THAT(refused.error().message(), HasSubstr("end it with an abort"));
+    ASSERT_EQ(to->end(false).value(), TransactionOutcome::kAborted);
+  };
+  ASSERT_TRUE(to->begin().ok());
+  ASSERT_TRUE(write(*to, "a").ok());
+  EXPECT_EQ(write(*to, std::string(2U << 20U, 'x')).error().code(), Errc::kRecordTooLarge);
+  refuse_and_abort("a record that is too large");
+
+  ASSERT_TRUE(to->begin().ok());
+  ASSERT_TRUE(write(*to, "a").ok());
+  ASSERT_TRUE(write(*to, "b", 0, "gone").ok());
+  ASSERT_TRUE(log->admin().delete_topic("gone").ok());
+  EXPECT_FALSE(to->flush().ok());
+  refuse_and_abort("a flush that failed");
+
+  ASSERT_TRUE(to->begin().ok());
+  ASSERT_TRUE(write(*to, "a").ok());
+  const PartitionOffset one{kInput, {Offset(1), LeaderEpoch(0), ""}};
+  EXPECT_FALSE(to->send_offsets({&one, 1}, {"group", 3, "gone", ""}).ok());
+  refuse_and_abort("offsets that were refused");
+
+  ASSERT_TRUE(to->begin().ok());
+  ASSERT_TRUE(write(*to, "b").ok());
+  ASSERT_EQ(to->end(true).value(), TransactionOutcome::kCommitted);
+  EXPECT_THAT(committed(), ElementsAre("b"));
+}
+
 TEST_F(TransactionalSinkTest, AMemoryTopicTakesPart) {
   create("fast", 1, {{"weir.durability", "memory"}});
   auto to = sink();
