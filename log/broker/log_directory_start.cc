@@ -225,6 +225,9 @@ Status LogDirectory::open_wal() {
         std::chrono::duration_cast<std::chrono::milliseconds>(options_.clock->monotonic() - began);
     WEIR_INFO("write-ahead log read directory={} batches={} bytes={} took_ms={}", layout_.root,
               contents.batches, contents.bytes, took.count());
+    for (const std::string& text : contents.headless) {
+      WEIR_WARN("write-ahead log read without a header what=\"{}\"", text);
+    }
     for (const std::string& text : contents.damaged) {
       WEIR_WARN("durable bytes damaged what=\"{}\"", text);
     }

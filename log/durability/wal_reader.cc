@@ -85,7 +85,7 @@ Status adopt_damaged(FileSystem& files, WalContents& contents, std::vector<WalFi
     contents.wal_id = file.header.wal_id;
     contents.generation = std::max<std::uint64_t>(contents.generation, 1);
     file.header.generation = contents.generation;
-    contents.damaged.push_back(
+    contents.headless.push_back(
         fmt::format("{}: its header cannot be read; its frames from {} on say what it is",
                     file.path, file.header.first_sequence));
     contents.files.push_back(std::move(file));

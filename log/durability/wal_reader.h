@@ -37,7 +37,10 @@ struct WalContents {
   std::map<std::pair<Uuid, PartitionId>, WalTail> tails;
   bool intact = true;
   std::vector<std::string> damaged;  // durable frames that cannot be read, one text each
-  std::uint64_t bytes = 0;           // of sound frames
+  // Files whose headers cannot be read, one text each: a power cut tore the header of a file that
+  // was taken for new frames, or it decayed. Nothing is missing.
+  std::vector<std::string> headless;
+  std::uint64_t bytes = 0;  // of sound frames
   std::uint64_t batches = 0;
 
   // Where the next frame goes.

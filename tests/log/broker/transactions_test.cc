@@ -252,7 +252,8 @@ TEST_F(TransactionsTest, MarkersThatAreToldLateDecideTheirOwnTransactionAlone) {
   const std::array all = {input(0), input(1), input(2)};
   const auto found = [&] {
     std::vector<std::int64_t> values;
-    for (const auto& one : offsets.committed("group", all).value()) {
+    const auto committed_now = offsets.committed("group", all).value();
+    for (const auto& one : committed_now) {
       values.push_back(one ? one->offset.value() : -1);
     }
     return values;

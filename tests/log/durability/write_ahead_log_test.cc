@@ -439,8 +439,9 @@ TEST(WriteAheadLog, ReadsAFileWhoseHeaderDecayedByItsFirstFrame) {
     ASSERT_TRUE(contents.ok());
     WalContents found = *contents;
     EXPECT_EQ(bases(found, 1), up_to(40));
-    ASSERT_EQ(found.damaged.size(), 1U);
-    EXPECT_TRUE(found.damaged.front().starts_with(path));
+    EXPECT_TRUE(found.damaged.empty());
+    ASSERT_EQ(found.headless.size(), 1U);
+    EXPECT_TRUE(found.headless.front().starts_with(path));
   }
 }
 
