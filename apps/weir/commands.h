@@ -67,6 +67,7 @@ struct ConsumeOptions {
   std::string group;  // empty: none, nothing is committed
   std::optional<std::uint64_t> max_messages;
   bool follow = false;
+  std::string isolation_level = "read_uncommitted";
   RecordFormat format;
 };
 int consume(const CommonOptions& common, const ConsumeOptions& options);

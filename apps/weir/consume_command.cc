@@ -42,6 +42,10 @@ Status check_start(const TopicDescription& topic, const ConsumeOptions& options)
   return {};
 }
 
+bool reads_committed(const ConsumeOptions& options) {
+  return options.isolation_level == "read_committed";
+}
+
 // What to read, checked: partitions of the topic, positions inside the log.
 Result<std::vector<Range>> plan_ranges(Admin& admin, const ConsumeOptions& options) {
   WEIR_TRY_ASSIGN(const TopicDescription topic, admin.describe_topic(options.topic));
@@ -62,7 +66,7 @@ Result<std::vector<Range>> plan_ranges(Admin& admin, const ConsumeOptions& optio
           fmt::format("offset {} is outside {}, which holds {} to {}", *options.offset,
                       partition.to_string(), at.log_start.value(), at.high_watermark.value()));
     }
-    ranges.push_back({partition, at.high_watermark});
+    ranges.push_back({partition, reads_committed(options) ? at.last_stable : at.high_watermark});
   }
   return ranges;
 }
@@ -80,6 +84,9 @@ class Run {
     log::ConsumerOptions consumer_options;
     consumer_options.auto_offset_reset = "earliest";
     consumer_options.group_id = options_.group;
+    if (reads_committed(options_)) {
+      consumer_options.isolation_level = log::IsolationLevel::kReadCommitted;
+    }
     consumer_options.auto_commit = false;  // committed is what was printed
     WEIR_TRY_ASSIGN(consumer_, log::Consumer::open(log, consumer_options));
     WEIR_TRY(start());

@@ -203,6 +203,12 @@ void add_consume_command(CLI::App& app, AllOptions& all) {
   consume_app->add_option("--group", options.group,
                           "Start at this group's committed offsets, and commit what was printed");
   consume_app->add_option("--max-messages", options.max_messages, "Stop after this many");
+  consume_app
+      ->add_option(
+          "--isolation-level", options.isolation_level,
+          "read_committed leaves out what was aborted and ends where a transaction is open")
+      ->check(CLI::IsMember({"read_uncommitted", "read_committed"}))
+      ->capture_default_str();
   consume_app->add_flag("--follow", options.follow,
                         "Go on with what is written later; Ctrl-C ends");
   add_record_format(*consume_app, options.format);

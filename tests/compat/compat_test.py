@@ -233,6 +233,118 @@ class Broker(Case):
         self.assertEqual([change for change in changes if change.get("leaderRecoveryState", 0) != 0], [])
 
 
+class Transactions(Case):
+    """Transactions, a group, a compacted table and a window with retention, as the program of the crash tests made
+    them: it says what was answered."""
+
+    LOG_LINE = re.compile(r"producerId: \d+ producerEpoch: -?\d+ coordinatorEpoch: -?\d+ currentTxnFirstOffset: |"
+                          r"version: 0 producerId: \d+ firstOffset: \d+ lastOffset: \d+ lastStableOffset: \d+$")
+
+    @classmethod
+    def make(cls, path):
+        directory = Directory(path)
+        cls.report = Report(directory.program("crash_transactions", "7", "0", "close", "1000000000", "0", data=False))
+        directory.weir("topic", "compact", "table")
+        return directory
+
+    def test_every_file_is_accepted(self):
+        for suffix in (".log", ".index", ".timeindex", ".snapshot", ".txnindex"):
+            files = self.directory.files(suffix)
+            self.assertTrue(files, suffix)
+            lines = kafka.dump(self.directory.log, files, *(["--deep-iteration"] if suffix == ".log" else []))
+            # A compacted log has holes.
+            bad = [line for line in complaints(lines) if not self.LOG_LINE.match(line)]
+            self.assertEqual(bad, [], suffix)
+            if suffix in (".snapshot", ".txnindex"):
+                self.assertTrue(any(self.LOG_LINE.match(line) for line in lines), suffix)
+
+    def test_the_transaction_topic_holds_how_they_ended(self):
+        files = [file for file in self.directory.files(".log") if file.startswith("__transaction_state-")]
+        lines = kafka.dump(self.directory.log, files, "--transaction-log-decoder")
+        self.assertEqual(complaints(lines), [])
+        last = {}
+        for key, value in payloads(lines):
+            last[key["data"]["transactionalId"]] = value["data"]["transactionStatus"] if value else None
+        self.assertEqual(set(last), {"tx-0", "tx-1"})
+        self.assertLessEqual(set(last.values()), {4, 5}, "complete commit and complete abort")
+
+    def test_weir_reads_what_was_committed(self):
+        values = self.directory.weir("consume", "lines", "--isolation-level", "read_committed").decode().splitlines()
+        self.check_lines(values)
+        self.assertGreater(len(self.directory.weir("consume", "lines").decode().splitlines()), len(values))
+
+    def test_a_broker_on_a_copy_serves_the_same(self):
+        with kafka.Broker(self.folder, self.copy()) as broker:
+            broker.wait_for_leaders()
+            with self.subTest("committed offsets"):
+                self.assertEqual(broker.committed(), self.report.offsets)
+            with self.subTest("read_committed"):
+                found = broker.records("lines", len(self.report.visible()), "--isolation-level", "read_committed")
+                self.check_lines([record["value"].decode() for record in found])
+            with self.subTest("the compacted table"):
+                expected = self.directory.records("table")
+                found = broker.records("table", len(expected))
+                for record in found:
+                    record.pop("kind")
+                self.assertEqual(found, expected)
+                self.assertEqual({record["key"].decode(): int(record["value"]) for record in found if record["value"]},
+                                 {key: value for key, value in self.report.table.items() if value})
+                self.assertLess(len(found), self.report.puts)
+            with self.subTest("the window"):
+                start, end = broker.offsets(-2)["window", 0], broker.offsets(-1)["window", 0]
+                self.assertGreater(start, 0)
+                found = broker.records("window", end - start)
+                self.assertEqual([int(record["value"]) for record in found], list(range(start, end)))
+            with self.subTest("end"):
+                self.assertIn(broker.stop(), (0, 143))
+                bad = [line for line in broker.text().splitlines() if re.match(r"(ERROR|FATAL) ", line)]
+                self.assertEqual(bad, [])
+
+    def check_lines(self, values):
+        self.assertEqual(sorted(value.rsplit("/", 1)[0] for value in values), sorted(self.report.visible()))
+
+
+class Report:
+    """What crash_transactions said."""
+
+    def __init__(self, output):
+        self.sent, self.ended, self.offset_of = {}, {}, {}
+        self.plain = self.puts = 0
+        self.table, self.offsets = {}, {}
+        sent_last, committing = 0, None
+        for line in output.decode().splitlines():
+            what, *words = line.split()
+            if what == "sending":
+                records = self.sent.setdefault(words[0], [])
+                number = sum(1 for partition, _ in records if partition == words[1])
+                records.append((words[1], number))
+            elif what == "offset":
+                sent_last += 1
+                self.offset_of[words[0]] = (words[1], sent_last)
+            elif what == "ended":
+                self.ended[words[0]] = words[1] == "0"  # TransactionOutcome::kCommitted
+            elif what == "plain-ack":
+                self.plain += 1
+            elif what == "put":
+                self.puts += 1
+                self.table[words[0]] = int(words[1])
+            elif what == "committing":
+                committing = words
+            elif what == "committed":
+                self.offsets["readers", "lines", int(words[0])] = int(committing[1])
+        last = {}
+        for transaction, (group, order) in self.offset_of.items():
+            if self.ended.get(transaction) and order > last.get(group, (0, ""))[0]:
+                last[group] = (order, transaction)
+        for group, (_, transaction) in last.items():
+            self.offsets[group, "input", 0] = int(transaction)
+
+    def visible(self):
+        return ["plain"] * self.plain + [f"{transaction}/{partition}/{number}"
+                                         for transaction, records in self.sent.items() if self.ended.get(transaction)
+                                         for partition, number in records]
+
+
 class Settings(Case):
     """Every setting at both ends of its range: a broker does not start on a value that it refuses."""
 

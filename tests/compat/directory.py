@@ -16,8 +16,9 @@ class Directory:
         self.path = path
         self.log = os.path.join(path, "log")
 
-    def program(self, name, *arguments, stdin=b""):
-        done = subprocess.run([os.path.join(BIN, name), "--data", self.path, *arguments], input=stdin,
+    def program(self, name, *arguments, stdin=b"", data=True):
+        place = ["--data", self.path] if data else [self.path]
+        done = subprocess.run([os.path.join(BIN, name), *place, *arguments], input=stdin,
                               capture_output=True, timeout=TIMEOUT, check=False)
         if done.returncode != 0:
             raise AssertionError(f"{name} {arguments} ended with {done.returncode}\n{done.stderr.decode()}")

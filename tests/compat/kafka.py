@@ -162,7 +162,7 @@ class Broker:
         rows = (line.rsplit(":", 2) for line in output.splitlines())
         return {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
 
-    def records(self, topic, count):
+    def records(self, topic, count, *options):
         """What the console consumer prints of `count` records, taken apart, by partition and offset."""
         end, between, null, header_end = "<|end|>", "<|>", "<|null|>", "<|h|>"
         properties = {"print.timestamp": "true", "print.partition": "true", "print.offset": "true",
@@ -171,7 +171,7 @@ class Broker:
         arguments = [part for name, value in properties.items()
                      for part in ("--formatter-property", f"{name}={value}")]
         output = self.tool("org.apache.kafka.tools.consumer.ConsoleConsumer", "--topic", topic, "--from-beginning",
-                           "--max-messages", str(count), "--timeout-ms", "60000", *arguments)
+                           "--max-messages", str(count), "--timeout-ms", "60000", *options, *arguments)
         def value(data):
             return None if data == null.encode() else data
         records = []

@@ -47,6 +47,11 @@ class Worker {
     for (int steps = 0; !closes_ || !kill_.is_armed() || steps < kStepsBeforeClose; ++steps) {
       WEIR_TRY(step());
     }
+    for (Writer& writer : writers_) {
+      if (writer.transaction) {
+        WEIR_TRY(end(writer));
+      }
+    }
     kill_.begin_close();
     writers_ = {};
     members_ = {};
