@@ -2,6 +2,8 @@
 #include "log/segment/segment_names.h"
 #include "tests/log/partition/producer_support.h"
 
+#include <filesystem>
+
 // Transactions as Kafka 4.3.1 wrote and served them, for transaction.version 0, 1 and 2: appended
 // here batch by batch, and opened as the broker left them.
 
@@ -22,7 +24,6 @@ constexpr std::int64_t kEndOfTime = std::int64_t{1} << 62;
 struct Case {
   int version = 0;
   std::string folder;
-  nlohmann::json expected;
 
   std::string path() const {
     return fmt::format("producers/transactions-tv{}/{}", version, folder);
@@ -33,16 +34,35 @@ void PrintTo(const Case& one, std::ostream* out) {
   *out << one.path();
 }
 
+// By their folders: each test process lists all of them when it starts.
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (int version = 0; version <= 2; ++version) {
-    const auto expected =
-        json_of(fmt::format("producers/transactions-tv{}/expected.json", version));
-    for (const nlohmann::json& partition : expected["partitions"]) {
-      cases.push_back({version, partition["folder"].get<std::string>(), partition});
+    const std::string root =
+        testing::data_folder(fmt::format("producers/transactions-tv{}", version));
+    std::vector<std::string> folders;
+    for (const auto& entry : std::filesystem::directory_iterator(root)) {
+      if (entry.is_directory()) {
+        folders.push_back(entry.path().filename().string());
+      }
+    }
+    std::ranges::sort(folders);
+    for (const std::string& folder : folders) {
+      cases.push_back({version, folder});
     }
   }
   return cases;
+}
+
+nlohmann::json expected_of(const Case& one) {
+  const auto all = json_of(fmt::format("producers/transactions-tv{}/expected.json", one.version));
+  for (const nlohmann::json& partition : all["partitions"]) {
+    if (partition["folder"] == one.folder) {
+      return partition;
+    }
+  }
+  ADD_FAILURE() << "nothing is expected of " << one.path();
+  return {};
 }
 
 AppendOptions options_of(const Case& one, const StoredBatch& batch) {
@@ -96,6 +116,8 @@ Ranges committed_ranges(Partition& partition, std::size_t bytes_max) {
 
 class KafkaTransactions : public ::testing::TestWithParam<Case> {
  protected:
+  const nlohmann::json expected_ = expected_of(GetParam());
+
   // All entries of .txnindex files, segment by segment.
   void expect_files(const nlohmann::json& expected) {
     for (const nlohmann::json& segment : expected["segments"]) {
@@ -150,19 +172,19 @@ TEST_P(KafkaTransactions, GiveTheSameOffsetsIndexesAndSnapshotsWhenTheyAreAppend
   }
   stable_at.erase(0);
   EXPECT_TRUE(stable_at.empty());
-  EXPECT_EQ(partition.offsets().last_stable, testing::offset_of(one.expected["lastStableOffset"]));
+  EXPECT_EQ(partition.offsets().last_stable, testing::offset_of(expected_["lastStableOffset"]));
 
   const auto segments = partition.segments();
-  ASSERT_EQ(segments.size(), one.expected["segments"].size());
+  ASSERT_EQ(segments.size(), expected_["segments"].size());
   for (const std::size_t bytes_max : {1U, 300U, 1U << 20U}) {
-    EXPECT_EQ(committed_ranges(partition, bytes_max), one.expected["readCommitted"].get<Ranges>());
+    EXPECT_EQ(committed_ranges(partition, bytes_max), expected_["readCommitted"].get<Ranges>());
   }
   ASSERT_TRUE(partition.close().ok());
-  expect_files(one.expected);
+  expect_files(expected_);
   for (const auto& segment : segments) {
-    expect_snapshot(one.expected, segment->base_offset());
+    expect_snapshot(expected_, segment->base_offset());
   }
-  expect_snapshot(one.expected, testing::offset_of(one.expected["logEndOffset"]));
+  expect_snapshot(expected_, testing::offset_of(expected_["logEndOffset"]));
 }
 
 // A Fetch answer of the broker names more transactions than overlap its bytes; of those that do,
@@ -199,7 +221,7 @@ TEST_P(KafkaTransactions, AreFetchedAsTheBrokerServedThem) {
     if (committed && !bases.empty()) {
       std::vector<std::pair<std::int64_t, std::int64_t>> wanted;
       for (const nlohmann::json& aborted : fetch[7]) {
-        for (const nlohmann::json& known : one.expected["abortedTransactions"]) {
+        for (const nlohmann::json& known : expected_["abortedTransactions"]) {
           if (known["producerId"] == aborted[0] && known["firstOffset"] == aborted[1] &&
               known["firstOffset"] < read->next_offset.value() &&
               known["lastOffset"] >= bases.front()) {
@@ -224,15 +246,15 @@ TEST_P(KafkaTransactions, AreFoundInTheFilesThatTheBrokerLeft) {
   const Case& one = GetParam();
   testing::copy_folder(one.path(), disk_);
   LocalPartition& partition = log_.reopen(true);
-  EXPECT_EQ(partition.offsets().last_stable, testing::offset_of(one.expected["lastStableOffset"]));
-  EXPECT_EQ(committed_ranges(partition, 200), one.expected["readCommitted"].get<Ranges>());
+  EXPECT_EQ(partition.offsets().last_stable, testing::offset_of(expected_["lastStableOffset"]));
+  EXPECT_EQ(committed_ranges(partition, 200), expected_["readCommitted"].get<Ranges>());
   const std::string newest =
-      segment_file_name(testing::offset_of(one.expected["logEndOffset"]), kSnapshotSuffix);
-  if (one.expected["producerSnapshots"].contains(newest)) {
+      segment_file_name(testing::offset_of(expected_["logEndOffset"]), kSnapshotSuffix);
+  if (expected_["producerSnapshots"].contains(newest)) {
     EXPECT_EQ(by_id(partition.producers().entries()),
-              by_id(one.expected["producerSnapshots"][newest]));
+              by_id(expected_["producerSnapshots"][newest]));
   }
-  expect_files(one.expected);
+  expect_files(expected_);
 }
 
 // Without the side files everything is found in the batches; the files are then made anew.
@@ -246,10 +268,10 @@ TEST_P(KafkaTransactions, AreFoundInTheBatchesAlone) {
     }
   }
   LocalPartition& partition = log_.reopen(false);
-  EXPECT_EQ(partition.offsets().last_stable, testing::offset_of(one.expected["lastStableOffset"]));
-  EXPECT_EQ(committed_ranges(partition, 200), one.expected["readCommitted"].get<Ranges>());
-  expect_files(one.expected);
-  expect_snapshot(one.expected, testing::offset_of(one.expected["logEndOffset"]));
+  EXPECT_EQ(partition.offsets().last_stable, testing::offset_of(expected_["lastStableOffset"]));
+  EXPECT_EQ(committed_ranges(partition, 200), expected_["readCommitted"].get<Ranges>());
+  expect_files(expected_);
+  expect_snapshot(expected_, testing::offset_of(expected_["logEndOffset"]));
   EXPECT_FALSE(partition.producers().empty());
 }
 
@@ -268,9 +290,9 @@ TEST_P(KafkaTransactions, AreFoundAlthoughSideFilesAreDamaged) {
     testing::write_text(disk_, path, entry.name.ends_with(".txnindex") ? text + "x" : text);
   }
   LocalPartition& partition = log_.reopen(true);
-  EXPECT_EQ(partition.offsets().last_stable, testing::offset_of(one.expected["lastStableOffset"]));
-  EXPECT_EQ(committed_ranges(partition, 200), one.expected["readCommitted"].get<Ranges>());
-  expect_files(one.expected);
+  EXPECT_EQ(partition.offsets().last_stable, testing::offset_of(expected_["lastStableOffset"]));
+  EXPECT_EQ(committed_ranges(partition, 200), expected_["readCommitted"].get<Ranges>());
+  expect_files(expected_);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, KafkaTransactions, ::testing::ValuesIn(all_cases()),
