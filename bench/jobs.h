@@ -14,6 +14,7 @@ std::vector<Case> compression_cases();
 std::vector<Case> many_topics_cases();
 std::vector<Case> many_consumers_cases();
 std::vector<Case> group_cases();
+std::vector<Case> transaction_cases();
 std::vector<Case> durable_cases();
 std::vector<Case> restart_cases();
 std::vector<Case> partitions_cases();

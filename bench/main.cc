@@ -32,6 +32,7 @@ const std::array kJobs{
     Job{"many-topics", "small topics: made, reopened, recovered", many_topics_cases},
     Job{"many-consumers", "200 groups that read one partition", many_consumers_cases},
     Job{"groups", "a group of 100 members over 1,000 partitions rebalances", group_cases},
+    Job{"transactions", "commits over 1, 10 and 100 partitions, 1 and 16 at once", transaction_cases},
     Job{"durable", "records of 1 KiB acknowledged on disk, one by one", durable_cases},
     Job{"restart", "1,000 partitions after a kill", restart_cases},
     Job{"partitions", "10,000 partitions in one process", partitions_cases},

@@ -7,8 +7,8 @@ import json
 import subprocess
 import sys
 
-JOBS = ["append", "replay", "tail", "many-consumers", "groups", "compression", "compaction", "many-topics",
-        "store-hot", "store-cold", "store-big", "scan", "restore", "count", "word-count", "averages"]
+JOBS = ["append", "replay", "tail", "many-consumers", "groups", "transactions", "compression", "compaction",
+        "many-topics", "store-hot", "store-cold", "store-big", "scan", "restore", "count", "word-count", "averages"]
 COLUMNS = ["job", "metric", "value", "unit", "ratio", "against"]
 
 
