@@ -6,6 +6,7 @@
 #include "log/partition/partition.h"
 #include "log/partition/replay.h"
 #include "tests/support/hex.h"
+#include "tests/support/json_text.h"
 
 #include <weir/runtime/clock.h>
 #include <weir/runtime/file_system.h>

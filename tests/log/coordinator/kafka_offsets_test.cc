@@ -1,6 +1,7 @@
 // Reads `__consumer_offsets` partitions that Apache Kafka 4.3.1 wrote
 // (tests/data/log/offsets-topic).
 #include "log/coordinator/group_offsets.h"
+#include "tests/support/json_text.h"
 
 #include <weir/runtime/clock.h>
 #include <weir/runtime/file_system.h>

@@ -1,6 +1,7 @@
 #include "log/coordinator/offsets_codec.h"
 
 #include "tests/support/hex.h"
+#include "tests/support/json_text.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

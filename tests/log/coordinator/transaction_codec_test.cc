@@ -2,6 +2,7 @@
 
 #include "log/record/batch_decoder.h"
 #include "tests/support/hex.h"
+#include "tests/support/json_text.h"
 
 #include <weir/runtime/bytes.h>
 

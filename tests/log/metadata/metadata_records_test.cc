@@ -1,6 +1,7 @@
 #include "log/metadata/metadata_records.h"
 
 #include "tests/support/hex.h"
+#include "tests/support/json_text.h"
 
 #include <weir/runtime/varint.h>
 

@@ -1,6 +1,7 @@
 #include "log/segment/batch_scanner.h"
 #include "log/segment/segment_names.h"
 #include "tests/log/partition/log_on_disk.h"
+#include "tests/support/json_text.h"
 
 // tests/data/log/rolls: the same batches that a Kafka broker got must give the same files, entries
 // and answers.

@@ -1,6 +1,7 @@
 #include "log/partition/checkpoint_file.h"
 #include "log/partition/partition_folder.h"
 #include "tests/log/stored/stored_support.h"
+#include "tests/support/json_text.h"
 
 // Folders that Apache Kafka 4.3.1 wrote, and what its consumer gave of them (tests/data/log).
 

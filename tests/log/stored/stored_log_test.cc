@@ -2,6 +2,7 @@
 #include "log/record/batch_builder.h"
 #include "log/record/wire.h"
 #include "tests/log/stored/stored_support.h"
+#include "tests/support/json_text.h"
 #include "tests/support/log_fixture.h"
 
 #include <weir/runtime/endian.h>

@@ -149,8 +149,19 @@ decltype(auto) call_aggregator(F& function, const K* key, const V& value, A&& ag
   }
 }
 template <class F, class K, class V, class A>
-using AggregatedTo = Owned<decltype(call_aggregator(std::declval<F&>(), std::declval<const K*>(),
-                                                    std::declval<const V&>(), std::declval<A>()))>;
+struct AggregatorResult {};
+template <class F, class K, class V, class A>
+  requires kAggregatorTakesKey<F, K, V, A>
+struct AggregatorResult<F, K, V, A> {
+  using Type = std::invoke_result_t<F&, const K&, const V&, A&&>;
+};
+template <class F, class K, class V, class A>
+  requires(!kAggregatorTakesKey<F, K, V, A> && std::invocable<F&, const V&, A &&>)
+struct AggregatorResult<F, K, V, A> {
+  using Type = std::invoke_result_t<F&, const V&, A&&>;
+};
+template <class F, class K, class V, class A>
+using AggregatedTo = Owned<typename AggregatorResult<F, K, V, A>::Type>;
 template <class F, class K, class V, class A>
 concept Aggregator = std::copy_constructible<F> &&
                      (kAggregatorTakesKey<F, K, V, A> || std::invocable<F&, const V&, A&&>) &&
