@@ -1,9 +1,9 @@
 #include "operators/plan/recorded_plan.h"
-#include "operators/task/commit_metadata.h"
 #include "state/checkpoint/position_record.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <weir/runtime/assert.h>
+#include <weir/runtime/commit_metadata.h>
 #include <weir/runtime/crc32c.h>
 #include <weir/runtime/endian.h>
 
@@ -43,10 +43,9 @@ void fuzz_plan(ByteView bytes) {
 }
 
 void fuzz_commit_metadata(ByteView bytes) {
-  const auto metadata = weir::internal::decode_commit_metadata(bytes);
+  const auto metadata = weir::decode_commit_metadata(bytes);
   if (metadata.ok()) {
-    const auto again =
-        weir::internal::decode_commit_metadata(weir::internal::encode_commit_metadata(*metadata));
+    const auto again = weir::decode_commit_metadata(weir::encode_commit_metadata(*metadata));
     WEIR_ASSERT(again.ok());
     WEIR_ASSERT(*again == *metadata);
   }
