@@ -42,7 +42,7 @@ std::optional<std::string> from_base64(std::string_view text) {
   if (text.size() % 4 != 0) {
     return std::nullopt;
   }
-  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
+  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1U : 0U;
   std::string bytes;
   for (std::size_t i = 0; i < text.size(); i += 4) {
     const std::size_t digits = i + 4 == text.size() ? 4 - padding : 4;

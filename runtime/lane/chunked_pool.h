@@ -61,6 +61,10 @@ class ChunkedPool {
   const T& operator[](std::uint32_t index) const {
     return chunks_[index / kChunkElements]->elements[index % kChunkElements];
   }
+  // Whether `index` may be read: it is held, or was released and its chunk is still here.
+  bool contains(std::uint32_t index) const {
+    return index / kChunkElements < chunks_.size() && chunks_[index / kChunkElements] != nullptr;
+  }
   std::size_t live() const { return live_; }
   std::size_t capacity() const { return chunk_count_ * kChunkElements; }
 
