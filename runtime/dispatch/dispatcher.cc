@@ -275,7 +275,7 @@ void Dispatcher::complete(const Completion& completion, MonotonicTime now) {
       WEIR_ASSERT(tracker.done(seq));
       ++counters_.terminal;
       ++partition.newly_terminal;
-      ++partition.gap_tokens;
+      ++partition.gap_credit;
       if (!partition.failures.empty()) [[unlikely]] {
         partition.failures.erase(seq);
       }

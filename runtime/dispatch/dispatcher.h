@@ -36,6 +36,7 @@ struct DispatchOptions {
   std::uint64_t commit_records = 10'000;
   Duration gap_timeout{};  // 0: never skipped
   bool has_gap_guard = true;
+  std::uint64_t gap_token_records = 50;  // finished records that pay for one skip
 };
 
 struct PauseChange {
@@ -179,7 +180,7 @@ class Dispatcher {
     std::uint64_t newly_terminal = 0;
     bool drops_map = false;                           // for the next commit
     std::map<std::uint64_t, std::uint16_t> failures;  // noted attempts, by seq
-    std::uint64_t gap_tokens = 0;                     // a fiftieth each
+    std::uint64_t gap_credit = 0;                     // finished records that no skip was paid with
     std::uint64_t skipping = UINT64_MAX;              // seq that was asked to be skipped
     MonotonicTime skipping_since{};
   };

@@ -14,8 +14,7 @@ namespace {
 constexpr std::size_t kUnfinishedMax = 8'192;  // more never fit into a lane map
 constexpr std::size_t kSessionsMax = 512;
 constexpr std::size_t kSeenSessions = 2'048;  // a power of two, well above kSessionsMax
-constexpr std::uint64_t kGapTokenEvery = 50;
-constexpr std::uint64_t kGapTokensMax = 16 * kGapTokenEvery;
+constexpr std::uint64_t kGapSkipsSaved = 16;  // an outage must not dump the log
 
 // True when `hash` was not in `table` (open addressing; 0 is no entry).
 bool insert_hash(std::vector<std::uint64_t>& table, std::uint64_t hash) {
@@ -187,7 +186,7 @@ void Dispatcher::finish_commit(CommitResult result) {
 }
 
 bool Dispatcher::may_skip(const Partition& partition, Duration age) const {
-  if (age <= options_.gap_timeout || partition.gap_tokens < kGapTokenEvery) {
+  if (age <= options_.gap_timeout || partition.gap_credit < options_.gap_token_records) {
     return false;
   }
   const CommitTracker& tracker = *partition.tracker;
@@ -206,7 +205,8 @@ void Dispatcher::check_gaps(MonotonicTime now) {
     if (partition.state != State::kOpen || partition.tracker->empty()) {
       continue;
     }
-    partition.gap_tokens = std::min(partition.gap_tokens, kGapTokensMax);
+    partition.gap_credit =
+        std::min(partition.gap_credit, kGapSkipsSaved * options_.gap_token_records);
     for (const CommitTracker::Unfinished& stuck : partition.tracker->stuck(1)) {
       // Asked for again when the first time came to nothing (no skip while no letter is written).
       const bool is_asked =
@@ -214,7 +214,7 @@ void Dispatcher::check_gaps(MonotonicTime now) {
       if (is_asked || !may_skip(partition, now - stuck.accepted_at)) {
         continue;
       }
-      partition.gap_tokens -= kGapTokenEvery;
+      partition.gap_credit -= options_.gap_token_records;
       partition.skipping = stuck.seq;
       partition.skipping_since = now;
       send_command(worker_of(number, stuck.session_hash),

@@ -125,7 +125,8 @@ void World::start_engine(bool is_first) {
     dispatch_.batches_max = static_cast<std::uint32_t>(1 + rng_.below(4));
     dispatch_.writes_lane_map = rng_.chance(4, 5);
     dispatch_.gap_timeout = milliseconds(rng_.chance(1, 3) ? rng_.between(20, 200) : 0);
-    dispatch_.has_gap_guard = rng_.chance(1, 2);
+    dispatch_.has_gap_guard = rng_.chance(1, 3);
+    dispatch_.gap_token_records = 1 + rng_.below(20);
     other_metadata_ = rng_.chance(1, 3) ? 2'960 + rng_.below(60) : 0;
     lanes_.lane_records_max = static_cast<std::uint32_t>(1 + rng_.below(12));
     lanes_.backoff_records_max = static_cast<std::uint32_t>(rng_.below(30));
