@@ -1,6 +1,7 @@
 #include "tests/runtime/lane/lanes_world.h"
 
 #include <weir/runtime/rng.h>
+#include <weir/runtime/session_hash.h>
 
 #include <gtest/gtest.h>
 
@@ -29,6 +30,11 @@ std::uint64_t steps_max() {
 std::uint64_t first_seed() {
   const char* seed = std::getenv("WEIR_TEST_SEED");
   return seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1;
+}
+
+// The empty name is the session of records without a key.
+std::string session_name(int session) {
+  return session == 1 ? "" : "session-of-a-length-" + std::to_string(session);
 }
 
 // What a session's outside effects look like (2.11): 1..k, after a hand-over j..k again (j <= k +
@@ -104,6 +110,7 @@ class World {
   Rng rng_;
   DispatchOptions dispatch_;
   LaneOptions lanes_;
+  bool has_slow_handlers_ = false;
   std::size_t other_metadata_ = 0;  // bytes beside the lane map, so that it must shrink (E2)
   std::unique_ptr<Engine> engine_;
   std::vector<ModelPartition> partitions_{kPartitions};
@@ -127,6 +134,7 @@ void World::start_engine(bool is_first) {
     dispatch_.gap_timeout = milliseconds(rng_.chance(1, 3) ? rng_.between(20, 200) : 0);
     dispatch_.has_gap_guard = rng_.chance(1, 3);
     dispatch_.gap_token_records = 1 + rng_.below(20);
+    has_slow_handlers_ = rng_.chance(1, 3);
     other_metadata_ = rng_.chance(1, 3) ? 2'960 + rng_.below(60) : 0;
     lanes_.lane_records_max = static_cast<std::uint32_t>(1 + rng_.below(12));
     lanes_.backoff_records_max = static_cast<std::uint32_t>(rng_.below(30));
@@ -152,9 +160,9 @@ void World::append() {
   std::uint32_t number = 0;
   ModelPartition& partition = any_partition(&number);
   for (std::uint64_t i = rng_.below(12); i > 0; --i) {
-    // A hot session and cold ones; the empty name is the session of records without a key.
+    // A hot session and cold ones.
     const int session = rng_.chance(1, 3) ? 0 : static_cast<int>(rng_.below(kSessions));
-    const std::string name = session == 1 ? "" : "session-of-a-length-" + std::to_string(session);
+    const std::string name = session_name(session);
     const std::int64_t hole = rng_.chance(1, 6) ? rng_.between(1, 1'000'000) : 0;
     partition.log.add(name, ++partition.sessions[name].written, hole);
   }
@@ -393,7 +401,7 @@ void World::step() {
   } else if (draw < 690) {
     start(worker);
   } else if (draw < 860) {
-    if (!runs_.empty()) {
+    if (!runs_.empty() && (!has_slow_handlers_ || rng_.chance(1, 4))) {
       finish(rng_.below(runs_.size()), any_outcome());
     }
   } else if (draw < 900) {
@@ -411,7 +419,7 @@ void World::step() {
                   : result < 35 ? CommitResult::kRetry
                   : result < 39 ? CommitResult::kMetadataTooLarge
                                 : CommitResult::kFenced);
-  } else if (draw < 979) {
+  } else if (draw < 978) {
     drain(number);
   } else if (draw < 984) {
     // Drained, or its deadline has come; its final commit only when none is in flight.
@@ -423,10 +431,11 @@ void World::step() {
       counts_[dispatcher.is_drained(number) ? "drained" : "deadlines"] += 1;
       release(number);
     }
-  } else if (draw < 996) {
+  } else if (draw < 993) {
     assign(number);
-  } else if (draw < 999) {
-    dispatcher.slots().move(static_cast<std::uint16_t>(rng_.below(kSlots)),
+  } else if (draw < 998) {
+    const std::string name = session_name(static_cast<int>(rng_.below(kSessions)));
+    dispatcher.slots().move(slot_of(session_hash(name)),
                             static_cast<std::uint32_t>(rng_.below(dispatch_.workers)));
   } else if (rng_.chance(1, 2)) {
     crash();
