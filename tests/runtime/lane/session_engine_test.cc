@@ -1,0 +1,488 @@
+#include <weir/runtime/session_engine.h>
+#include <weir/runtime/testing/manual_clock.h>
+#include <weir/runtime/testing/memory_backend.h>
+#include <weir/runtime/thread_annotations.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <map>
+#include <string>
+
+namespace weir {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A group whose callbacks and commits the test plays.
+class FakeGroup : public Group {
+ public:
+  Status join(std::vector<std::string> /*topics*/, std::string /*user_data*/,
+              GroupListener& listener) override {
+    listener_ = &listener;
+    return {};
+  }
+  Status poll() override {
+    for (; !due.empty(); due.pop_front()) {
+      due.front()(*listener_);
+    }
+    return {};
+  }
+  Status leave() override {
+    has_left = true;
+    return {};
+  }
+  Status commit(std::span<const std::pair<TopicPartition, CommittedOffset>> offsets) override {
+    ++commits;
+    if (!commit_error.ok()) {
+      return std::exchange(commit_error, {});
+    }
+    for (const auto& [partition, offset] : offsets) {
+      committed_[partition] = offset;
+    }
+    return {};
+  }
+  Result<std::vector<std::optional<CommittedOffset>>> committed(
+      std::span<const TopicPartition> partitions) override {
+    std::vector<std::optional<CommittedOffset>> found;
+    for (const TopicPartition& partition : partitions) {
+      found.push_back(committed_.contains(partition) ? std::optional(committed_[partition])
+                                                     : std::nullopt);
+    }
+    return found;
+  }
+  GroupMetadata metadata() const override { return {"g", 3, "m"}; }
+
+  Offset offset(std::int32_t partition) {
+    return committed_[{"chat", PartitionId(partition)}].offset;
+  }
+
+  std::deque<std::function<void(GroupListener&)>> due;
+  Status commit_error;
+  int commits = 0;
+  bool has_left = false;
+
+ private:
+  GroupListener* listener_ = nullptr;
+  std::map<TopicPartition, CommittedOffset> committed_;
+};
+
+// Handlers of all workers, with what they saw.
+struct Handlers {
+  Mutex mutex;
+  CondVar condition;
+  std::map<std::string, std::vector<std::string>> seen WEIR_GUARDED_BY(mutex);  // by session
+  std::vector<std::string> letters WEIR_GUARDED_BY(mutex);
+  std::map<std::uint32_t, int> flushes WEIR_GUARDED_BY(mutex);
+  bool is_shut WEIR_GUARDED_BY(mutex) = false;  // handlers wait while it is
+  int inside WEIR_GUARDED_BY(mutex) = 0;
+  std::function<Outcome(const Attempt&)> outcome = [](const Attempt&) { return Outcome::ok(); };
+
+  void open_gate() {
+    const MutexLock lock(mutex);
+    is_shut = false;
+    condition.notify_all();
+  }
+  void wait_inside(int count) {
+    const MutexLock lock(mutex);
+    while (inside < count) {
+      condition.wait(mutex);
+    }
+  }
+};
+
+class TestWorker : public LaneWorker {
+ public:
+  TestWorker(Handlers& handlers, std::uint32_t number) : handlers_(handlers), number_(number) {}
+
+  void run(LaneRuns& runs) override {
+    Attempt attempt;
+    while (runs.next(attempt)) {
+      runs.finish(attempt.run, handle(attempt));
+    }
+  }
+  void write(std::span<const DeadLetter> letters, LaneRuns& runs) override {
+    for (const DeadLetter& letter : letters) {
+      {
+        const MutexLock lock(handlers_.mutex);
+        handlers_.letters.emplace_back(letter.record->value.view());
+      }
+      runs.answer_letter(letter.id, true);
+    }
+  }
+  Status flush() override {
+    const MutexLock lock(handlers_.mutex);
+    ++handlers_.flushes[number_];
+    return {};
+  }
+
+ private:
+  Outcome handle(const Attempt& attempt) {
+    {
+      const MutexLock lock(handlers_.mutex);
+      ++handlers_.inside;
+      handlers_.condition.notify_all();
+      while (handlers_.is_shut) {
+        handlers_.condition.wait(handlers_.mutex);
+      }
+      --handlers_.inside;
+    }
+    Outcome outcome = handlers_.outcome(attempt);
+    if (outcome.kind == Outcome::Kind::kOk) {
+      const MutexLock lock(handlers_.mutex);
+      handlers_.seen[std::string(attempt.session.view())].emplace_back(
+          attempt.record->value.view());
+    }
+    return outcome;
+  }
+
+  Handlers& handlers_;
+  std::uint32_t number_;
+};
+
+struct World {
+  explicit World(SessionOptions chosen = {}, std::int32_t partitions = 2) : options(chosen) {
+    EXPECT_TRUE(backend.admin().create_topic({"chat", partitions, {}}).ok());
+    for (std::int32_t i = 0; i < partitions; ++i) {
+      all.push_back({"chat", PartitionId(i)});
+    }
+    group.due.emplace_back([this](GroupListener& listener) { listener.on_assigned(all); });
+    start();
+  }
+
+  void start() {
+    source = std::move(backend.make_source({})).value();
+    SessionEngine::Parts parts;
+    parts.clock = options.has_threads ? &system_clock() : static_cast<const Clock*>(&clock);
+    parts.group = &group;
+    parts.source = source.get();
+    parts.make_worker = [this](std::uint32_t number) {
+      return std::make_unique<TestWorker>(handlers, number);
+    };
+    parts.start_offset = [](const TopicPartition&) { return Offset(0); };
+    engine = std::move(SessionEngine::open(options, std::move(parts), {"chat"})).value();
+  }
+  // Record `number` of each of `sessions` sessions, in turn.
+  void produce(int sessions, int records) {
+    const std::unique_ptr<RecordSink> sink = std::move(backend.make_sink({})).value();
+    const SinkTopicInfo topic = std::move(sink->open_topic("chat")).value();
+    for (int i = 0; i < records; ++i) {
+      for (int session = 0; session < sessions; ++session) {
+        const std::string key = "session-" + std::to_string(session);
+        const std::string value = key + "/" + std::to_string(next[key]++);
+        const RecordRef record{.key = ByteView(key), .value = ByteView(value), .headers = {}};
+        EXPECT_TRUE(
+            sink->send(topic.handle, PartitionId(session % topic.partitions), {&record, 1}).ok());
+      }
+    }
+    EXPECT_TRUE(sink->flush().ok());
+  }
+  std::uint64_t total() const {
+    std::uint64_t sum = 0;
+    for (const auto& [key, count] : next) {
+      sum += static_cast<std::uint64_t>(count);
+    }
+    return sum;
+  }
+  // Rounds until `is_done`. No sleeping: a poll waits for what comes.
+  template <class IsDone>
+  void run_until(IsDone is_done) {
+    for (int round = 0; round < 1'000'000 && !is_done(); ++round) {
+      const Status status = engine->run_once(milliseconds(1));
+      ASSERT_TRUE(status.ok()) << status.error().to_string();
+      if (!options.has_threads) {
+        clock.advance(milliseconds(5));
+      }
+    }
+    ASSERT_TRUE(is_done());
+  }
+  void run_all() {
+    run_until([&] { return engine->signals().terminal == total(); });
+  }
+  void expect_everything_in_order() {
+    const MutexLock lock(handlers.mutex);
+    for (const auto& [key, count] : next) {
+      std::vector<std::string> expected;
+      for (int i = 0; i < count; ++i) {
+        expected.push_back(key + "/" + std::to_string(i));
+      }
+      EXPECT_EQ(handlers.seen[key], expected);
+    }
+  }
+
+  SessionOptions options;
+  testing::ManualClock clock;
+  testing::MemoryBackend backend{clock};
+  FakeGroup group;
+  Handlers handlers;
+  std::vector<TopicPartition> all;
+  std::map<std::string, int> next;
+  std::unique_ptr<RecordSource> source;
+  std::unique_ptr<SessionEngine> engine;  // before its source goes
+};
+
+SessionOptions without_threads() {
+  SessionOptions options;
+  options.has_threads = false;
+  return options;
+}
+
+SessionOptions with_threads(SessionDispatch dispatch) {
+  SessionOptions options;
+  options.workers = 3;
+  options.dispatch = dispatch;
+  options.retry.backoff_base = milliseconds(1);
+  return options;
+}
+
+TEST(SessionEngine, RunsAndCommitsEverything) {
+  World world(without_threads());
+  world.produce(20, 50);
+  world.run_all();
+  ASSERT_TRUE(world.engine->close(SessionEngine::Close::kDrainRunning, seconds(30)).ok());
+
+  world.expect_everything_in_order();
+  EXPECT_EQ(world.group.offset(0), Offset(500));
+  EXPECT_EQ(world.group.offset(1), Offset(500));
+  EXPECT_TRUE(world.group.has_left);
+}
+
+// Retries, dead letters and real threads, every order checked.
+void run_threads(SessionDispatch dispatch) {
+  World world(with_threads(dispatch));
+  std::atomic<std::uint32_t> draws = 0;
+  world.handlers.outcome = [&](const Attempt& attempt) {
+    return attempt.number == 1 && draws++ % 10 == 0
+               ? Outcome::retry(Error(Errc::kTimedOut, "transient"))
+               : Outcome::ok();
+  };
+  world.produce(50, 100);
+  world.run_all();
+  ASSERT_TRUE(world.engine->close(SessionEngine::Close::kDrainRunning, seconds(30)).ok());
+
+  world.expect_everything_in_order();
+  EXPECT_EQ(world.group.offset(0), Offset(2'500));
+  EXPECT_EQ(world.engine->signals().commit_regressions, 0U);
+}
+
+TEST(SessionEngine, C1_KeepsOrderWithThreadsAndFailuresLocal) {
+  run_threads(SessionDispatch::kLocal);
+}
+
+TEST(SessionEngine, C2_KeepsOrderWithThreadsAndFailuresSpread) {
+  run_threads(SessionDispatch::kSpread);
+}
+
+// T2 and T40 (SP #2128), T68 (franz-go #1200): polling goes on while every handler is stuck.
+TEST(SessionEngine, T40_T68_PollsWhileHandlersBlock) {
+  World world(with_threads(SessionDispatch::kSpread));
+  {
+    const MutexLock lock(world.handlers.mutex);
+    world.handlers.is_shut = true;
+  }
+  world.produce(50, 10);
+  world.run_until([&] { return world.engine->signals().accepted == world.total(); });
+  world.handlers.wait_inside(3);
+
+  EXPECT_EQ(world.engine->signals().terminal, 0U);
+  EXPECT_EQ(world.engine->stuck(5).size(), 10U);  // C12: five a partition
+  world.handlers.open_gate();
+  world.run_all();
+  world.expect_everything_in_order();
+}
+
+// T64 (backbeat #2740), T66 (PostHog #80897), C10: what runs ends and is committed; then the rest
+// is the next owner's.
+TEST(SessionEngine, T64_T66_RevokeDrainsThenCommitsThenReleases) {
+  World world(with_threads(SessionDispatch::kLocal));
+  {
+    const MutexLock lock(world.handlers.mutex);
+    world.handlers.is_shut = true;
+  }
+  world.produce(2, 10);
+  world.run_until([&] { return world.engine->signals().accepted == world.total(); });
+  world.handlers.wait_inside(2);
+  std::thread opener([&] { world.handlers.open_gate(); });
+  world.group.due.emplace_back([&](GroupListener& listener) { listener.on_revoked(world.all); });
+  ASSERT_TRUE(world.engine->run_once(milliseconds(0)).ok());
+  opener.join();
+
+  // Each session's running record, and whatever ran before the drain arrived; never a hole.
+  const MutexLock lock(world.handlers.mutex);
+  for (std::int32_t partition = 0; partition < 2; ++partition) {
+    const auto done = world.handlers.seen["session-" + std::to_string(partition)].size();
+    EXPECT_GE(done, 1U);
+    EXPECT_EQ(world.group.offset(partition), Offset(static_cast<std::int64_t>(done)));
+  }
+  EXPECT_TRUE(world.engine->positions().empty());
+}
+
+// R2 and T62 (AL #1263): lost partitions commit nothing.
+TEST(SessionEngine, R2_T62_LostPartitionsCommitNothing) {
+  World world(without_threads());
+  world.options.commit_interval = std::chrono::hours(1);
+  world.produce(4, 10);
+  world.run_until([&] { return world.engine->signals().terminal > 0; });
+  const int commits = world.group.commits;
+  world.group.due.emplace_back([&](GroupListener& listener) { listener.on_lost(world.all); });
+  ASSERT_TRUE(world.engine->run_once(milliseconds(0)).ok());
+  ASSERT_TRUE(world.engine->close(SessionEngine::Close::kDrainRunning, seconds(1)).ok());
+
+  EXPECT_EQ(world.group.commits, commits);
+}
+
+// C6, T55 (PC-fork #100), T59 (RX #314): a rebalance in progress is no failure and loses no commit.
+TEST(SessionEngine, T55_T59_CommitsAgainAfterARebalanceInProgress) {
+  World world(without_threads());
+  world.group.commit_error = Error(Errc::kTimedOut, "rebalance in progress");
+  world.produce(4, 10);
+  world.run_until([&] { return world.engine->signals().commits > 0; });
+
+  EXPECT_EQ(world.engine->signals().commit_failures, 1U);
+  world.run_until([&] { return world.group.offset(0) == Offset(20); });
+}
+
+// C6 error 12: the commit goes without its lane map.
+TEST(SessionEngine, C6_CommitsWithoutMapWhenMetadataIsRefused) {
+  World world(without_threads());
+  world.group.commit_error = Error(Errc::kInvalidArgument, "metadata too large");
+  world.produce(4, 10);
+  world.run_until([&] { return world.group.offset(1) == Offset(20); });
+}
+
+// C6: a fenced member's partitions are lost; the group gives them anew.
+TEST(SessionEngine, C6_FencedCommitLosesThePartitions) {
+  World world(without_threads());
+  world.group.commit_error = Error(Errc::kFenced, "unknown member");
+  world.produce(4, 10);
+  world.run_until([&] { return world.engine->positions().empty() && world.group.commits > 0; });
+
+  EXPECT_EQ(world.group.offset(0), Offset(0));
+  world.group.due.emplace_back([&](GroupListener& listener) { listener.on_assigned(world.all); });
+  world.run_until([&] { return world.group.offset(0) == Offset(20); });
+}
+
+// T20 (PC-fork #108): what the group refused at the end is not taken for committed.
+TEST(SessionEngine, T20_CloseReportsARejectedLastCommit) {
+  SessionOptions options = without_threads();
+  options.commit_interval = std::chrono::hours(1'000'000);
+  World world(options);
+  world.produce(4, 10);
+  world.run_all();
+  world.group.commit_error = Error(Errc::kIo, "the disk is gone");
+
+  EXPECT_EQ(world.engine->close(SessionEngine::Close::kDrainRunning, seconds(1)).error().code(),
+            Errc::kIo);
+  EXPECT_EQ(world.group.offset(0), Offset(0));
+}
+
+// C7: every worker flushes between the snapshot and the commit.
+TEST(SessionEngine, C7_EveryWorkerFlushesBeforeACommit) {
+  World world(with_threads(SessionDispatch::kLocal));
+  world.produce(4, 10);
+  world.run_until([&] { return world.group.offset(0) == Offset(20); });
+
+  const MutexLock lock(world.handlers.mutex);
+  for (std::uint32_t worker = 0; worker < 3; ++worker) {
+    EXPECT_GE(world.handlers.flushes[worker], 1);
+  }
+}
+
+// C12 and 2.14: a close waits for dead letters, and with kDrainQueued for all that was fetched.
+TEST(SessionEngine, C12_CloseDrainsWhatWasFetched) {
+  SessionOptions options = with_threads(SessionDispatch::kSpread);
+  options.retry.attempts_max = 1;
+  World world(options);
+  world.handlers.outcome = [](const Attempt& attempt) {
+    return attempt.record->value.view().ends_with("/3")
+               ? Outcome::dead(Error(Errc::kInvalidRecord, "bad"))
+               : Outcome::ok();
+  };
+  world.produce(10, 10);
+  world.run_until([&] { return world.engine->signals().accepted == world.total(); });
+  ASSERT_TRUE(world.engine->close(SessionEngine::Close::kDrainQueued, seconds(60)).ok());
+
+  EXPECT_EQ(world.group.offset(0), Offset(50));
+  EXPECT_EQ(world.group.offset(1), Offset(50));
+  const MutexLock lock(world.handlers.mutex);
+  EXPECT_EQ(world.handlers.letters.size(), 10U);
+}
+
+// T51 (PC #787), 2.14: a close has an absolute end, also while a record keeps failing.
+TEST(SessionEngine, T51_CloseEndsAtItsDeadline) {
+  SessionOptions options = with_threads(SessionDispatch::kLocal);
+  options.retry = {.backoff_base = milliseconds(1),
+                   .backoff_max = milliseconds(1),
+                   .attempts_max = 0,
+                   .elapsed_max = Duration::zero()};
+  World world(options);
+  world.handlers.outcome = [](const Attempt& attempt) {
+    return attempt.record->value.view() == "session-0/5"
+               ? Outcome::retry(Error(Errc::kTimedOut, "never"))
+               : Outcome::ok();
+  };
+  world.produce(2, 10);
+  world.run_until([&] { return world.engine->signals().terminal >= 15; });
+
+  ASSERT_TRUE(world.engine->close(SessionEngine::Close::kDrainQueued, milliseconds(300)).ok());
+  EXPECT_EQ(world.group.offset(0), Offset(5));
+  EXPECT_EQ(world.group.offset(1), Offset(10));
+}
+
+// The lane map at work: finished records above the committed offset do not run again.
+TEST(SessionEngine, E_RestartRunsOnlyWhatWasNotFinished) {
+  SessionOptions options = without_threads();
+  options.retry.attempts_max = 0;
+  options.retry.elapsed_max = Duration::zero();
+  World world(options);
+  bool is_broken = true;
+  world.handlers.outcome = [&](const Attempt& attempt) {
+    return is_broken && attempt.session.view() == "session-0"
+               ? Outcome::retry(Error(Errc::kTimedOut, "broken"))
+               : Outcome::ok();
+  };
+  world.produce(10, 100);
+  world.run_until([&] { return world.engine->signals().terminal == 900; });
+  ASSERT_TRUE(world.engine->close(SessionEngine::Close::kDrainRunning, seconds(1)).ok());
+  EXPECT_EQ(world.group.offset(0), Offset(0));
+
+  is_broken = false;
+  world.engine.reset();
+  world.group.due.emplace_back([&](GroupListener& listener) { listener.on_assigned(world.all); });
+  world.start();
+  world.run_until([&] { return world.group.offset(0) == Offset(500); });
+  EXPECT_EQ(world.engine->signals().replay_skipped, 400U);
+  world.expect_everything_in_order();
+}
+
+TEST(SessionEngine, StopsWithTheHandlersCause) {
+  World world(without_threads());
+  world.handlers.outcome = [](const Attempt& attempt) {
+    return attempt.record->offset == Offset(3) ? Outcome::stop(Error(Errc::kInternal, "enough"))
+                                               : Outcome::ok();
+  };
+  world.produce(2, 10);
+  Status status;
+  for (int round = 0; round < 100 && status.ok(); ++round) {
+    status = world.engine->run_once(milliseconds(0));
+    world.clock.advance(milliseconds(5));
+  }
+  EXPECT_EQ(status.error().message(), "enough");
+  ASSERT_TRUE(world.engine->close(SessionEngine::Close::kDrainQueued, seconds(1)).ok());
+  EXPECT_EQ(world.group.offset(0), Offset(3));
+}
+
+TEST(SessionEngine, RefusesBoundsThatMakeNoSense) {
+  SessionOptions options;
+  options.workers = 0;
+  EXPECT_EQ(SessionEngine::open(options, {}, {}).error().code(), Errc::kInvalidConfig);
+  options = {};
+  options.stash_records_low = options.stash_records_high;
+  EXPECT_EQ(SessionEngine::open(options, {}, {}).error().code(), Errc::kInvalidConfig);
+}
+
+}  // namespace
+}  // namespace weir
