@@ -71,30 +71,30 @@ std::string Dispatcher::lane_map(const Partition& partition, std::size_t bytes_m
   if (highest >= base) {
     offsets.last = sessions.last = highest;
     seen_sessions_.assign(kSeenSessions, 0);
-    bool has_all_offsets = true;
+    bool takes_offsets = true;
+    bool takes_sessions = true;
     tracker.for_each_unfinished([&](std::uint64_t, Offset offset, std::uint64_t hash) {
       if (offset > highest) {
         return false;
       }
-      if (has_all_offsets && offsets.unfinished.size() == kUnfinishedMax) {
+      if (takes_offsets && offsets.unfinished.size() == kUnfinishedMax) {
         offsets.last = offset.plus(-1);
-        has_all_offsets = false;
+        takes_offsets = false;
       }
-      if (has_all_offsets) {
+      if (takes_offsets) {
         offsets.unfinished.push_back(offset);
       }
       const std::uint64_t session = hash & kSessionHashMask;
-      if (insert_hash(seen_sessions_, session)) {
+      if (takes_sessions && insert_hash(seen_sessions_, session)) {
         if (sessions.heads.size() == kSessionsMax) {
           sessions.last = offset.plus(-1);
-          return false;
+          takes_sessions = false;
+        } else {
+          sessions.heads.push_back({session, offset});
         }
-        sessions.heads.push_back({session, offset});
       }
-      return true;
+      return takes_offsets || takes_sessions;
     });
-    // The walk ends with the sessions; what it has not seen the offsets must not speak of.
-    offsets.last = std::min(offsets.last, sessions.last);
   } else if (offsets.attempts.empty()) {
     return {};
   }

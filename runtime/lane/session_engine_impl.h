@@ -18,6 +18,8 @@ namespace weir::internal {
 //
 // A commit is in three steps, so that no poll waits for a disk: a snapshot; every worker flushes
 // what was promoted before it; the offsets are written when all have answered (C3, C7).
+//
+// Threading: as SessionEngine; notify() is called by the workers' threads.
 class SessionEngineImpl final : public SessionEngine, GroupListener {
  public:
   SessionEngineImpl(const SessionOptions& options, Parts parts);

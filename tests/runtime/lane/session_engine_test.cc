@@ -323,7 +323,6 @@ TEST(SessionEngine, T64_T66_RevokeDrainsThenCommitsThenReleases) {
 // R2 and T62 (AL #1263): lost partitions commit nothing.
 TEST(SessionEngine, R2_T62_LostPartitionsCommitNothing) {
   World world(without_threads());
-  world.options.commit_interval = std::chrono::hours(1);
   world.produce(4, 10);
   world.run_until([&] { return world.engine->signals().terminal > 0; });
   const int commits = world.group.commits;
@@ -381,7 +380,9 @@ TEST(SessionEngine, T20_CloseReportsARejectedLastCommit) {
 
 // C7: every worker flushes between the snapshot and the commit.
 TEST(SessionEngine, C7_EveryWorkerFlushesBeforeACommit) {
-  World world(with_threads(SessionDispatch::kLocal));
+  SessionOptions options = with_threads(SessionDispatch::kLocal);
+  options.commit_interval = milliseconds(1);
+  World world(options);
   world.produce(4, 10);
   world.run_until([&] { return world.group.offset(0) == Offset(20); });
 
