@@ -35,9 +35,15 @@ void LaneRunner::send(std::vector<ShardMessage> messages) {
   if (messages.empty()) {
     return;
   }
+  const bool has_command =
+      std::any_of(messages.begin(), messages.end(),
+                  [](const ShardMessage& message) { return !message.commands.empty(); });
   {
     const MutexLock lock(mutex_);
     std::move(messages.begin(), messages.end(), std::back_inserter(inbox_.messages));
+  }
+  if (has_command) {
+    has_command_.store(true, std::memory_order_release);
   }
   condition_.notify_one();
 }
@@ -75,16 +81,23 @@ void LaneRunner::wake() {
 }
 
 void LaneRunner::take(Outbox& outbox) {
-  outbox.reports.clear();
   outbox.spare.clear();
   outbox.flushes = 0;
   outbox.flush_error = {};
   const MutexLock lock(mutex_);
+  for (ShardReport& report : outbox.reports) {
+    if (spare_reports_.size() < kSpareReportsMax) {
+      report.clear();
+      spare_reports_.push_back(std::move(report));
+    }
+  }
+  outbox.reports.clear();
   std::swap(outbox, outbox_);
 }
 
 bool LaneRunner::next(Attempt& attempt) {
-  if (budget_ == 0 || !shard_.start(attempt, now_)) {
+  if (budget_ == 0 || has_command_.load(std::memory_order_acquire) ||
+      !shard_.start(attempt, now_)) {
     return false;
   }
   --budget_;
@@ -99,30 +112,34 @@ void LaneRunner::answer_letter(RunId letter, bool ok) {
   shard_.letter_done(letter, ok, now_);
 }
 
-bool LaneRunner::apply_inbox() {
-  {
-    const MutexLock lock(mutex_);
-    std::swap(taken_, inbox_);
-    is_woken_ = false;
+void LaneRunner::take_inbox() {
+  const MutexLock lock(mutex_);
+  is_woken_ = false;
+  taken_.outcomes.swap(inbox_.outcomes);
+  taken_.answers.swap(inbox_.answers);
+  taken_.flushes += std::exchange(inbox_.flushes, 0);
+  if (applied_ == taken_.messages.size()) {
+    taken_.messages.clear();
+    applied_ = 0;
   }
-  const bool has_input = !taken_.empty();
-  for (ShardMessage& message : taken_.messages) {
+  std::move(inbox_.messages.begin(), inbox_.messages.end(), std::back_inserter(taken_.messages));
+  inbox_.messages.clear();
+}
+
+void LaneRunner::apply_messages() {
+  const bool takes_all = has_command_.exchange(false, std::memory_order_acq_rel);
+  while (applied_ < taken_.messages.size()) {
+    ShardMessage& message = taken_.messages[applied_++];
     shard_.apply(message, now_);
+    budget_ += 2 * static_cast<std::uint32_t>(message.records.size());
     if (message.records.capacity() > 0) {
       message.records.clear();
       arrived_.push_back(std::move(message.records));
     }
+    if (!takes_all) {
+      break;
+    }
   }
-  for (auto& [run, outcome] : taken_.outcomes) {
-    shard_.finish(run, std::move(outcome), now_);
-  }
-  for (const auto& [letter, ok] : taken_.answers) {
-    shard_.letter_done(letter, ok, now_);
-  }
-  taken_.messages.clear();
-  taken_.outcomes.clear();
-  taken_.answers.clear();
-  return has_input;
 }
 
 void LaneRunner::write_letters() {
@@ -134,11 +151,25 @@ void LaneRunner::write_letters() {
 
 bool LaneRunner::run_round() {
   now_ = clock_.monotonic();
-  bool has_worked = apply_inbox();
+  // A command's flag is set behind its message: what is not seen here ends the round.
+  take_inbox();
+  bool has_worked = applied_ < taken_.messages.size() || !taken_.outcomes.empty() ||
+                    !taken_.answers.empty() || taken_.flushes > 0;
+  budget_ = kAttemptsMin;
+  apply_messages();
+  for (auto& [run, outcome] : taken_.outcomes) {
+    shard_.finish(run, std::move(outcome), now_);
+  }
+  for (const auto& [letter, ok] : taken_.answers) {
+    shard_.letter_done(letter, ok, now_);
+  }
+  taken_.outcomes.clear();
+  taken_.answers.clear();
   shard_.advance(now_);
-  budget_ = kAttemptsOfARound;
+  const std::uint32_t budget = budget_;
   worker_->run(*this);
-  has_worked = has_worked || budget_ < kAttemptsOfARound || !shard_.letters().empty();
+  has_worked = has_worked || budget_ < budget || !shard_.letters().empty() ||
+               applied_ < taken_.messages.size();
   write_letters();
   for (const RunId run : std::exchange(shard_.cancels(), {})) {
     worker_->cancel(run);
@@ -163,7 +194,12 @@ void LaneRunner::publish() {
     const MutexLock lock(mutex_);
     was_empty = outbox_.empty();
     if (!report.empty()) {
-      outbox_.reports.push_back(std::exchange(report, {}));
+      outbox_.reports.push_back(std::move(report));
+      report = {};
+      if (!spare_reports_.empty()) {
+        report = std::move(spare_reports_.back());
+        spare_reports_.pop_back();
+      }
     }
     std::move(arrived_.begin(), arrived_.end(), std::back_inserter(outbox_.spare));
     outbox_.flushes += flushes;

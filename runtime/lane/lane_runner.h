@@ -5,6 +5,7 @@
 #include <weir/runtime/session_engine.h>
 #include <weir/runtime/thread_annotations.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -61,7 +62,10 @@ class LaneRunner final : LaneRuns {
       return messages.empty() && outcomes.empty() && answers.empty() && flushes == 0;
     }
   };
-  static constexpr std::uint32_t kAttemptsOfARound = 1'024;
+  // Of a round; at least twice what arrived in it, so that what is here does not grow while
+  // handlers keep up, and stays in the cache.
+  static constexpr std::uint32_t kAttemptsMin = 1'024;
+  static constexpr std::size_t kSpareReportsMax = 8;
 
   bool next(Attempt& attempt) override;
   void finish(RunId run, Outcome outcome) override;
@@ -70,7 +74,9 @@ class LaneRunner final : LaneRuns {
 
   void run();
   void wait() WEIR_REQUIRES(mutex_);
-  bool apply_inbox();
+  void take_inbox();
+  // The next message of records; all at once when one of them brings a command.
+  void apply_messages();
   void write_letters();
   void publish();
 
@@ -81,12 +87,16 @@ class LaneRunner final : LaneRuns {
   MonotonicTime now_{};
   std::uint32_t budget_ = 0;
   Inbox taken_;
+  std::size_t applied_ = 0;  // of taken_.messages
   std::vector<std::vector<Delivery>> arrived_;
+
+  std::atomic<bool> has_command_{false};  // ends a round early: a drain must not wait for handlers
 
   Mutex mutex_;
   CondVar condition_;
   Inbox inbox_ WEIR_GUARDED_BY(mutex_);
   Outbox outbox_ WEIR_GUARDED_BY(mutex_);
+  std::vector<ShardReport> spare_reports_ WEIR_GUARDED_BY(mutex_);
   bool is_woken_ WEIR_GUARDED_BY(mutex_) = false;
   bool is_stopping_ WEIR_GUARDED_BY(mutex_) = false;
   std::thread thread_;

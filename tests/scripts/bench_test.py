@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 JOBS = ["append", "replay", "tail", "many-consumers", "groups", "compression", "many-topics", "store-hot",
-        "store-cold", "store-big", "scan", "restore", "count", "word-count", "averages"]
+        "store-cold", "store-big", "scan", "restore", "count", "word-count", "averages", "sessions"]
 COLUMNS = ["job", "metric", "value", "unit", "ratio", "against"]
 
 
