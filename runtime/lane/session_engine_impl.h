@@ -60,7 +60,8 @@ class SessionEngineImpl final : public SessionEngine, GroupListener {
   // Drains and commits `numbers`, until `deadline` at the latest, and gives them up.
   Status hand_over(std::span<const std::uint32_t> numbers, Dispatcher::Drain drain,
                    MonotonicTime deadline);
-  // Exchanges until `is_done` or the deadline. False: the deadline.
+  // Exchanges until `is_done` or the deadline. False: the deadline. A close goes on polling the
+  // group meanwhile (2.14, T55); a callback must not.
   template <class IsDone>
   bool exchange_until(MonotonicTime deadline, IsDone is_done);
   Status poll_records(Duration timeout);
@@ -85,6 +86,7 @@ class SessionEngineImpl final : public SessionEngine, GroupListener {
   std::uint64_t commit_failures_ = 0;
   bool is_joined_ = false;
   bool is_closed_ = false;
+  bool is_in_callback_ = false;
 
   std::atomic<bool> wants_wakeup_{false};  // the polling thread may be in a poll
   Mutex mutex_;

@@ -86,6 +86,9 @@ Status SessionEngineImpl::assign_partitions(std::span<const TopicPartition> part
 }
 
 void SessionEngineImpl::on_assigned(std::span<const TopicPartition> partitions) {
+  if (is_closed_) {
+    return;  // leaves at once
+  }
   callback_error_ = keep_first(assign_partitions(partitions));
   send_messages();
 }
@@ -121,6 +124,9 @@ template <class IsDone>
 bool SessionEngineImpl::exchange_until(MonotonicTime deadline, IsDone is_done) {
   while (true) {
     const bool has_worked = exchange();
+    if (is_closed_ && !is_in_callback_) {
+      callback_error_ = keep_first(parts_.group->poll());
+    }
     if (is_done()) {
       return true;
     }

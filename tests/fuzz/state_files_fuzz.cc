@@ -6,6 +6,7 @@
 #include <weir/runtime/commit_metadata.h>
 #include <weir/runtime/crc32c.h>
 #include <weir/runtime/endian.h>
+#include <weir/runtime/lane_map.h>
 
 #include <cstdint>
 #include <string>
@@ -48,6 +49,12 @@ void fuzz_commit_metadata(ByteView bytes) {
     const auto again = weir::decode_commit_metadata(weir::encode_commit_metadata(*metadata));
     WEIR_ASSERT(again.ok());
     WEIR_ASSERT(*again == *metadata);
+  }
+  const auto map = weir::decode_lane_map(bytes);
+  if (map.ok()) {
+    // Of the forms that can say it the writer may take another one.
+    const auto again = weir::decode_lane_map(weir::encode_lane_map({&*map, 1}, bytes.size() + 32));
+    WEIR_ASSERT(map->last < map->base || again.ok());
   }
 }
 

@@ -26,6 +26,7 @@ class FakeGroup : public Group {
     return {};
   }
   Status poll() override {
+    ++polls;
     for (; !due.empty(); due.pop_front()) {
       due.front()(*listener_);
     }
@@ -63,6 +64,7 @@ class FakeGroup : public Group {
   std::deque<std::function<void(GroupListener&)>> due;
   Status commit_error;
   int commits = 0;
+  int polls = 0;
   bool has_left = false;
 
  private:
@@ -235,6 +237,7 @@ SessionOptions with_threads(SessionDispatch dispatch) {
   options.workers = 3;
   options.dispatch = dispatch;
   options.retry.backoff_base = milliseconds(1);
+  options.commit_interval = milliseconds(10);
   return options;
 }
 
@@ -431,6 +434,63 @@ TEST(SessionEngine, T51_CloseEndsAtItsDeadline) {
   ASSERT_TRUE(world.engine->close(SessionEngine::Close::kDrainQueued, milliseconds(300)).ok());
   EXPECT_EQ(world.group.offset(0), Offset(5));
   EXPECT_EQ(world.group.offset(1), Offset(10));
+}
+
+// R4: a callback of the group ends by its deadline although a handler does not.
+TEST(SessionEngine, R4_RevokeEndsAtItsDeadlineWhileAHandlerHangs) {
+  SessionOptions options = with_threads(SessionDispatch::kLocal);
+  options.drain_max = milliseconds(200);
+  World world(options);
+  {
+    const MutexLock lock(world.handlers.mutex);
+    world.handlers.is_shut = true;
+  }
+  world.produce(2, 3);
+  world.run_until([&] { return world.engine->signals().accepted == world.total(); });
+  world.handlers.wait_inside(2);
+  world.group.due.emplace_back([&](GroupListener& listener) { listener.on_revoked(world.all); });
+  const MonotonicTime before = system_clock().monotonic();
+  ASSERT_TRUE(world.engine->run_once(milliseconds(0)).ok());
+  EXPECT_LT(system_clock().monotonic() - before, seconds(1) + milliseconds(200));
+  EXPECT_EQ(world.group.offset(0), Offset(0));
+
+  // Given back, the sessions wait for the old handlers (R1); what these did counts for nothing.
+  world.group.due.emplace_back([&](GroupListener& listener) { listener.on_assigned(world.all); });
+  ASSERT_TRUE(world.engine->run_once(milliseconds(0)).ok());
+  world.handlers.open_gate();
+  world.run_until([&] { return world.group.offset(0) == Offset(3); });
+  const MutexLock lock(world.handlers.mutex);
+  EXPECT_EQ(world.handlers.seen["session-0"],
+            (std::vector<std::string>{"session-0/0", "session-0/0", "session-0/1", "session-0/2"}));
+}
+
+// R5 and T50 (PC #637): a storm of hand-overs makes progress, keeps order and closes.
+TEST(SessionEngine, R5_T50_RebalanceStormMakesProgress) {
+  World world(with_threads(SessionDispatch::kSpread));
+  world.produce(20, 500);
+  int storms = 0;
+  world.run_until([&] {
+    if (world.engine->positions().empty()) {
+      world.group.due.emplace_back(
+          [&](GroupListener& listener) { listener.on_assigned(world.all); });
+    } else if (++storms <= 60) {
+      world.group.due.emplace_back(
+          [&](GroupListener& listener) { listener.on_revoked(world.all); });
+    }
+    return world.group.offset(0) == Offset(5'000) && world.group.offset(1) == Offset(5'000);
+  });
+  ASSERT_TRUE(world.engine->close(SessionEngine::Close::kDrainRunning, seconds(30)).ok());
+  world.expect_everything_in_order();
+}
+
+// T55 (PC-fork #80): a close that drains goes on polling the group.
+TEST(SessionEngine, T55_CloseGoesOnPollingTheGroup) {
+  World world(without_threads());
+  world.produce(2, 3);
+  world.run_all();
+  const int polls = world.group.polls;
+  ASSERT_TRUE(world.engine->close(SessionEngine::Close::kDrainQueued, seconds(1)).ok());
+  EXPECT_GT(world.group.polls, polls);
 }
 
 // The lane map at work: finished records above the committed offset do not run again.
