@@ -10,7 +10,9 @@ namespace weir::internal {
 
 namespace {
 
-constexpr std::size_t kPrefetchAhead = 8;
+// Far enough for a miss in the table, then one in the lanes.
+constexpr std::size_t kTableAhead = 16;
+constexpr std::size_t kLaneAhead = 8;
 
 }  // namespace
 
@@ -112,14 +114,28 @@ void LaneShard::evict(std::uint32_t index) {
   lanes_.release(index);
 }
 
+// Two steps ahead: the table's line, then the lane that it names.
+void LaneShard::prefetch(std::span<const Delivery> records, std::size_t at) const {
+  if (at + kTableAhead < records.size()) {
+    const Delivery& ahead = records[at + kTableAhead];
+    table_.prefetch(table_hash(ahead.hash, ahead.partition));
+  }
+  if (at + kLaneAhead < records.size()) {
+    const Delivery& ahead = records[at + kLaneAhead];
+    const std::uint32_t lane = table_.guess(table_hash(ahead.hash, ahead.partition));
+    if (lane != kNone) {
+      const char* const bytes = reinterpret_cast<const char*>(&lanes_[lane]);
+      __builtin_prefetch(bytes);
+      __builtin_prefetch(bytes + 64);
+    }
+  }
+}
+
 void LaneShard::deliver(std::span<const Delivery> records, MonotonicTime now) {
   now_ = now;
   ++report_.batches_received;
   for (std::size_t i = 0; i < records.size(); ++i) {
-    if (i + kPrefetchAhead < records.size()) {
-      const Delivery& ahead = records[i + kPrefetchAhead];
-      table_.prefetch(table_hash(ahead.hash, ahead.partition));
-    }
+    prefetch(records, i);
     const Delivery& record = records[i];
     WEIR_ASSERT(record.partition < partitions_.size() && partitions_[record.partition].is_open);
     Partition& partition = partitions_[record.partition];
@@ -238,7 +254,11 @@ std::uint32_t LaneShard::next_ready() {
       --partition.credit;
       const std::uint32_t index = partition.ready_head;
       partition.ready_head = lanes_[index].next;
-      partition.ready_tail = partition.ready_head == kNone ? kNone : partition.ready_tail;
+      if (partition.ready_head == kNone) {
+        partition.ready_tail = kNone;
+      } else {
+        __builtin_prefetch(reinterpret_cast<const char*>(&lanes_[partition.ready_head]) + 64);
+      }
       return index;
     }
     turn_head_ = partition.turn_next;

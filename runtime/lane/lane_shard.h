@@ -165,6 +165,7 @@ class LaneShard {
   static std::uint32_t table_hash(std::uint64_t hash, std::uint32_t partition) {
     return static_cast<std::uint32_t>((hash + partition * 0x9e3779b97f4a7c15ULL) >> 24U);
   }
+  void prefetch(std::span<const Delivery> records, std::size_t at) const;
   bool has_room(const Lane& lane) const;
   std::uint32_t find_lane(std::uint32_t partition, NullableBytes session, std::uint64_t hash) const;
   std::uint32_t make_lane(std::uint32_t partition, NullableBytes session, std::uint64_t hash);

@@ -20,6 +20,8 @@ class LaneTable {
   LaneTable() : entries_(kEntriesMin) {}
 
   void prefetch(std::uint32_t hash) const { __builtin_prefetch(&entries_[hash & mask()]); }
+  // The lane that find() will look at first, a guess to prefetch; kNone.
+  std::uint32_t guess(std::uint32_t hash) const { return entries_[hash & mask()].lane; }
   // The lane for which `matches(lane)` holds; kNone.
   template <class Matches>
   std::uint32_t find(std::uint32_t hash, Matches matches) const {

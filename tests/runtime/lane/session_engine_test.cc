@@ -493,6 +493,39 @@ TEST(SessionEngine, T55_CloseGoesOnPollingTheGroup) {
   EXPECT_GT(world.group.polls, polls);
 }
 
+// T57 (RX #237): a new assignment does not resume what is paused.
+TEST(SessionEngine, T57_PausesStayOverAnAssignment) {
+  SessionOptions options = without_threads();
+  options.window_records_max = 4;
+  options.retry.backoff_base = options.retry.backoff_max = std::chrono::hours(1);
+  World world(options);
+  world.group.due.clear();
+  world.group.due.emplace_back(
+      [&](GroupListener& listener) { listener.on_assigned({world.all.data(), 1}); });
+  world.handlers.outcome = [](const Attempt&) {
+    return Outcome::retry(Error(Errc::kTimedOut, "broken"));
+  };
+  world.produce(2, 20);
+  const auto run_rounds = [&] {
+    for (int round = 0; round < 20; ++round) {
+      ASSERT_TRUE(world.engine->run_once(milliseconds(0)).ok());
+    }
+  };
+  run_rounds();
+  const std::uint64_t bytes = world.engine->signals().bytes;
+  EXPECT_EQ(world.engine->signals().accepted, 4U);
+  world.group.due.emplace_back(
+      [&](GroupListener& listener) { listener.on_assigned({world.all.data() + 1, 1}); });
+  run_rounds();
+  const std::uint64_t with_the_other = world.engine->signals().bytes;
+  EXPECT_EQ(world.engine->signals().accepted, 8U);
+  world.produce(2, 20);
+  run_rounds();
+
+  EXPECT_GT(bytes, 0U);
+  EXPECT_EQ(world.engine->signals().bytes, with_the_other);
+}
+
 // The lane map at work: finished records above the committed offset do not run again.
 TEST(SessionEngine, E_RestartRunsOnlyWhatWasNotFinished) {
   SessionOptions options = without_threads();
