@@ -39,17 +39,19 @@ enum class LaneState : std::uint8_t {
 // Bounds: 120 bytes, and 8 to 32 in the table that finds it.
 struct Lane {
   enum Flag : std::uint8_t {
-    kInIdleList = 1,
+    kEvictable = 1,  // idle, with nothing that must be kept
     kQuarantined = 2,
     kFailing = 4,   // has an entry in the shard's failures
     kSkipping = 8,  // its running record is being skipped (2.8)
+    kInIdleQueue = 16,
+    kUsedSince = 32,  // was busy and idle again since it entered the idle queue
   };
   static constexpr std::uint32_t kInlineKeyBytes = 40;
   static constexpr std::uint32_t kNullKey = UINT32_MAX;
 
   // One timer a lane: back-off, or how long it stays idle.
   MonotonicTime due{};
-  std::uint32_t prev = kNone;  // timer or idle list
+  std::uint32_t prev = kNone;  // timer
   std::uint32_t next = kNone;  // the same, or the run queue
   std::uint64_t hash = 0;
   union Key {

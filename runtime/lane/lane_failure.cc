@@ -250,11 +250,11 @@ void LaneShard::quarantine(std::uint32_t partition, NullableBytes session, std::
   if (index == kNone) {
     index = make_lane(partition, session, hash);
   }
-  from_idle_list(index);
+  clear_evictable(index);
   set_quarantined(index);
   if (lanes_[index].state == LaneState::kIdle && !lanes_[index].has(Lane::kQuarantined) &&
       lanes_[index].stashed == 0) {
-    to_idle_list(index);
+    set_evictable(index);
   }
 }
 
@@ -266,7 +266,7 @@ void LaneShard::release(std::uint32_t partition, NullableBytes session, std::uin
   lanes_[index].clear(Lane::kQuarantined);
   --quarantined_;
   if (lanes_[index].state == LaneState::kIdle && lanes_[index].stashed == 0) {
-    to_idle_list(index);
+    set_evictable(index);
   }
 }
 

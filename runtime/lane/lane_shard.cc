@@ -98,7 +98,7 @@ std::uint32_t LaneShard::make_lane(std::uint32_t partition, NullableBytes sessio
 
 void LaneShard::evict(std::uint32_t index) {
   Lane& lane = lanes_[index];
-  from_idle_list(index);
+  clear_evictable(index);
   forget_failure(index);
   quarantined_ -= lane.has(Lane::kQuarantined) ? 1U : 0U;
   Partition& owner = partitions_[lane.partition];
@@ -167,7 +167,7 @@ void LaneShard::append(std::uint32_t index, std::uint32_t node) {
   ++lane.length;
   overflow_ += lane.length > options_.lane_records_max ? 1U : 0U;
   if (lane.state == LaneState::kIdle) {
-    from_idle_list(index);
+    clear_evictable(index);
     make_ready(index, false);
   }
 }
@@ -200,7 +200,7 @@ void LaneShard::stash(Partition& partition, std::uint32_t number, std::uint32_t 
   partition.stash_tail = node;
   ++lanes_[nodes_[node].lane].stashed;
   // A lane that is only in the stash is not idle.
-  from_idle_list(nodes_[node].lane);
+  clear_evictable(nodes_[node].lane);
   ++partition.stash_count;
   if (!partition.is_pressed && partition.stash_count >= options_.stash_records_high) {
     partition.is_pressed = true;
@@ -364,28 +364,53 @@ void LaneShard::settle(std::uint32_t index, bool in_turn) {
   if (!partition.is_open || partition.is_draining) {
     evict(index);
   } else {
-    to_idle_list(index);
+    set_evictable(index);
   }
 }
 
-void LaneShard::to_idle_list(std::uint32_t index) {
+void LaneShard::set_evictable(std::uint32_t index) {
   Lane& lane = lanes_[index];
-  lane.set(Lane::kInIdleList);
+  lane.set(Lane::kEvictable);
+  ++evictable_;
   lane.due = now_ + options_.lane_idle;
-  lane.prev = idle_tail_;
-  lane.next = kNone;
-  (idle_tail_ == kNone ? idle_head_ : lanes_[idle_tail_].next) = index;
-  idle_tail_ = index;
+  if (lane.has(Lane::kInIdleQueue)) {
+    lane.set(Lane::kUsedSince);
+  } else {
+    lane.set(Lane::kInIdleQueue);
+    idle_queue_.push_back(index);
+  }
 }
 
-void LaneShard::from_idle_list(std::uint32_t index) {
+void LaneShard::clear_evictable(std::uint32_t index) {
   Lane& lane = lanes_[index];
-  if (!lane.has(Lane::kInIdleList)) {
-    return;
+  if (lane.has(Lane::kEvictable)) {
+    lane.clear(Lane::kEvictable);
+    --evictable_;
   }
-  lane.clear(Lane::kInIdleList);
-  (lane.prev == kNone ? idle_head_ : lanes_[lane.prev].next) = lane.next;
-  (lane.next == kNone ? idle_tail_ : lanes_[lane.next].prev) = lane.prev;
+}
+
+void LaneShard::evict_idle() {
+  while (!idle_queue_.empty()) {
+    const std::uint32_t index = idle_queue_.front();
+    if (!lanes_.contains(index) || !lanes_[index].has(Lane::kEvictable)) {
+      if (lanes_.contains(index)) {
+        lanes_[index].clear(Lane::kInIdleQueue);
+      }
+      idle_queue_.pop_front();
+      continue;
+    }
+    Lane& lane = lanes_[index];
+    if (lane.due <= now_ || lanes_.live() > options_.lanes_max) {
+      idle_queue_.pop_front();
+      evict(index);
+    } else if (lane.has(Lane::kUsedSince)) {
+      lane.clear(Lane::kUsedSince);
+      idle_queue_.pop_front();
+      idle_queue_.push_back(index);
+    } else {
+      return;
+    }
+  }
 }
 
 void LaneShard::push_completion(const Lane& lane, const RecordNode& node, Fate fate,
@@ -424,11 +449,8 @@ void LaneShard::advance(MonotonicTime now) {
       make_ready(index, false);
     }
   });
-  while (idle_head_ != kNone &&
-         (lanes_[idle_head_].due <= now || lanes_.live() > options_.lanes_max)) {
-    evict(idle_head_);
-  }
-  const bool is_full = lanes_.live() >= options_.lanes_max && idle_head_ == kNone;
+  evict_idle();
+  const bool is_full = lanes_.live() >= options_.lanes_max && evictable_ == 0;
   if (is_full != is_full_) {
     is_full_ = is_full;
     report_.is_full = is_full;
@@ -437,8 +459,12 @@ void LaneShard::advance(MonotonicTime now) {
 
 std::optional<MonotonicTime> LaneShard::next_due() const {
   std::optional<MonotonicTime> due = timers_.next_due();
-  if (idle_head_ != kNone && (!due.has_value() || lanes_[idle_head_].due < *due)) {
-    due = lanes_[idle_head_].due;
+  // advance() left an idle lane in front, or none.
+  if (!idle_queue_.empty() && lanes_.contains(idle_queue_.front())) {
+    const Lane& lane = lanes_[idle_queue_.front()];
+    if (lane.has(Lane::kEvictable) && (!due.has_value() || lane.due < *due)) {
+      due = lane.due;
+    }
   }
   return due;
 }

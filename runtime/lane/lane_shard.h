@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -179,8 +180,9 @@ class LaneShard {
   std::uint32_t next_ready();
   // The lane has no current record: ready, idle or gone.
   void settle(std::uint32_t index, bool in_turn);
-  void to_idle_list(std::uint32_t index);
-  void from_idle_list(std::uint32_t index);
+  void set_evictable(std::uint32_t index);
+  void clear_evictable(std::uint32_t index);
+  void evict_idle();
   void complete(std::uint32_t index, std::uint32_t node, Fate fate);
   void push_completion(const Lane& lane, const RecordNode& node, Fate fate, bool releases);
   void release_node(Partition& partition, std::uint32_t node);
@@ -214,8 +216,11 @@ class LaneShard {
   std::unordered_map<std::uint32_t, Failure> failures_;  // by lane
   std::uint32_t turn_head_ = kNone;
   std::uint32_t turn_tail_ = kNone;
-  std::uint32_t idle_head_ = kNone;  // the longest idle first
-  std::uint32_t idle_tail_ = kNone;
+  // Lanes that may be idle, about the longest idle first; at most one entry a lane, so that a lane
+  // that works on touches no other. An entry of a lane that went may be left: it names a free lane,
+  // or one that took its place and is then looked at early.
+  std::deque<std::uint32_t> idle_queue_;
+  std::size_t evictable_ = 0;
   std::uint32_t running_ = 0;
   std::uint32_t run_number_ = 0;
   std::uint32_t quarantined_ = 0;
