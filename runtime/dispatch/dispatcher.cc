@@ -257,29 +257,33 @@ void Dispatcher::recycle(std::vector<Delivery> records) {
   }
 }
 
-void Dispatcher::complete(const Completion& completion, MonotonicTime now) {
+void Dispatcher::finish_record(const Completion& completion, MonotonicTime now) {
   Partition& partition = partitions_[completion.partition];
+  if (completion.epoch != partition.epoch || partition.tracker == nullptr) {
+    ++counters_.stale;
+    return;
+  }
+  CommitTracker& tracker = *partition.tracker;
+  const std::uint64_t seq = tracker.widen(completion.seq);
+  if (completion.fate == Fate::kGapSkipped) [[unlikely]] {
+    ++counters_.gaps_skipped;
+    const CommitTracker::Unfinished first = tracker.stuck(1).front();
+    gaps_.push_back({completion.partition, tracker.offset_of(seq),
+                     first.seq == seq ? now - first.accepted_at : Duration{}});
+  }
+  const bool is_first_end = tracker.done(seq);
+  WEIR_ASSERT(is_first_end);
+  ++counters_.terminal;
+  ++partition.newly_terminal;
+  ++partition.gap_credit;
+  if (!partition.failures.empty()) [[unlikely]] {
+    partition.failures.erase(seq);
+  }
+}
+
+void Dispatcher::complete(const Completion& completion, MonotonicTime now) {
   if (is_terminal(completion.fate)) {
-    if (completion.epoch != partition.epoch || partition.tracker == nullptr) {
-      ++counters_.stale;
-    } else {
-      CommitTracker& tracker = *partition.tracker;
-      const std::uint64_t seq = tracker.widen(completion.seq);
-      if (completion.fate == Fate::kGapSkipped) {
-        ++counters_.gaps_skipped;
-        for (const CommitTracker::Unfinished& entry : tracker.stuck(1)) {
-          gaps_.push_back({completion.partition, tracker.offset_of(seq),
-                           entry.seq == seq ? now - entry.accepted_at : Duration{}});
-        }
-      }
-      WEIR_ASSERT(tracker.done(seq));
-      ++counters_.terminal;
-      ++partition.newly_terminal;
-      ++partition.gap_credit;
-      if (!partition.failures.empty()) [[unlikely]] {
-        partition.failures.erase(seq);
-      }
-    }
+    finish_record(completion, now);
   } else if (completion.fate == Fate::kDiscarded) {
     ++counters_.discarded;
   }

@@ -96,24 +96,24 @@ class Dispatcher {
   explicit Dispatcher(const DispatchOptions& options);
 
   // --- assignment (2.6) ---------------------------------------------------------------------
-  // `partition` is an index that names one topic partition for the dispatcher's whole life. Reads
+  // `number` names one topic partition for the dispatcher's whole life. Reads
   // `committed.metadata`; what it cannot use is counted and not used (E3). `log_end`: records at or
   // above it are new (E4); kNoOffset: unknown. Requires: not assigned.
-  void assign(std::uint32_t partition, const CommittedOffset& committed, std::int32_t generation,
+  void assign(std::uint32_t number, const CommittedOffset& committed, std::int32_t generation,
               Offset log_end);
   // Closes the gate and lets the workers drain; is_drained() follows. Blocks not dispatched go.
   enum class Drain { kRunning, kQueued };
-  void drain(std::uint32_t partition, Drain drain);
-  bool is_drained(std::uint32_t partition) const;
+  void drain(std::uint32_t number, Drain drain);
+  bool is_drained(std::uint32_t number) const;
   // Ends the epoch: what is not terminal belongs to the next owner. After drain() and the final
   // commit, at its deadline, or at once when the partition is lost.
-  void release(std::uint32_t partition);
+  void release(std::uint32_t number);
   bool is_assigned(std::uint32_t partition) const;
   std::uint32_t epoch(std::uint32_t partition) const { return partitions_[partition].epoch; }
 
   // --- records ------------------------------------------------------------------------------
   // `sessions`: of each record, borrowing from the block; empty: the keys.
-  void offer(std::uint32_t partition, RecordBlock block, std::vector<NullableBytes> sessions,
+  void offer(std::uint32_t number, RecordBlock block, std::vector<NullableBytes> sessions,
              MonotonicTime now);
   // A worker's report, cleared by the call.
   void take(std::uint32_t worker, ShardReport& report, MonotonicTime now);
@@ -190,23 +190,25 @@ class Dispatcher {
                                                  : slots_.worker(slot_of(hash));
   }
   void send_command(std::uint32_t worker, const ShardCommand& command);
-  void command_workers(std::uint32_t partition, ShardCommand::Kind kind);
+  void command_workers(std::uint32_t number, ShardCommand::Kind kind);
   void pump(std::uint32_t number, MonotonicTime now);
   // False: no room; what is left stays pending.
   bool dispatch(std::uint32_t number, Pending& pending, MonotonicTime now);
   void route(std::uint32_t number, std::uint32_t block, std::uint32_t index);
   NullableBytes session_of(const HeldBlock& held, std::uint32_t index, std::uint64_t* hash) const;
-  void drop_block(std::uint32_t block);
+  void drop_block(std::uint32_t id);
   void drop_pending(Partition& partition);
   void complete(const Completion& completion, MonotonicTime now);
+  void finish_record(const Completion& completion, MonotonicTime now);
   void take_notes(const ShardReport& report);
   bool wants_pause(const Partition& partition) const;
   void update_bytes_pause(Partition& partition);
-  bool has_congested_worker(std::uint32_t partition) const;
+  bool has_congested_worker(std::uint32_t number) const;
 
   // dispatcher_commit.cc
   void read_map(Partition& partition, const CommittedOffset& committed, Offset log_end);
   std::string lane_map(const Partition& partition, std::size_t bytes_max);
+  void list_unfinished(const CommitTracker& tracker, LaneMap& offsets, LaneMap& sessions);
   std::optional<PartitionCommit> snapshot(std::uint32_t number);
   bool may_skip(const Partition& partition, Duration age) const;
 

@@ -54,6 +54,37 @@ void Dispatcher::read_map(Partition& partition, const CommittedOffset& committed
   }
 }
 
+void Dispatcher::list_unfinished(const CommitTracker& tracker, LaneMap& offsets,
+                                 LaneMap& sessions) {
+  const Offset highest = tracker.highest_done();
+  offsets.last = sessions.last = highest;
+  seen_sessions_.assign(kSeenSessions, 0);
+  bool takes_offsets = true;
+  bool takes_sessions = true;
+  tracker.for_each_unfinished([&](std::uint64_t, Offset offset, std::uint64_t hash) {
+    if (offset > highest) {
+      return false;
+    }
+    if (takes_offsets && offsets.unfinished.size() == kUnfinishedMax) {
+      offsets.last = offset.plus(-1);
+      takes_offsets = false;
+    }
+    if (takes_offsets) {
+      offsets.unfinished.push_back(offset);
+    }
+    const std::uint64_t session = hash & kSessionHashMask;
+    if (takes_sessions && insert_hash(seen_sessions_, session)) {
+      if (sessions.heads.size() == kSessionsMax) {
+        sessions.last = offset.plus(-1);
+        takes_sessions = false;
+      } else {
+        sessions.heads.push_back({session, offset});
+      }
+    }
+    return takes_offsets || takes_sessions;
+  });
+}
+
 std::string Dispatcher::lane_map(const Partition& partition, std::size_t bytes_max) {
   const CommitTracker& tracker = *partition.tracker;
   const Offset base = tracker.commit_value();
@@ -67,34 +98,8 @@ std::string Dispatcher::lane_map(const Partition& partition, std::size_t bytes_m
   LaneMap sessions = offsets;
   sessions.form = LaneMap::Form::kSessions;
   sessions.extractor = options_.extractor;
-  const Offset highest = tracker.highest_done();
-  if (highest >= base) {
-    offsets.last = sessions.last = highest;
-    seen_sessions_.assign(kSeenSessions, 0);
-    bool takes_offsets = true;
-    bool takes_sessions = true;
-    tracker.for_each_unfinished([&](std::uint64_t, Offset offset, std::uint64_t hash) {
-      if (offset > highest) {
-        return false;
-      }
-      if (takes_offsets && offsets.unfinished.size() == kUnfinishedMax) {
-        offsets.last = offset.plus(-1);
-        takes_offsets = false;
-      }
-      if (takes_offsets) {
-        offsets.unfinished.push_back(offset);
-      }
-      const std::uint64_t session = hash & kSessionHashMask;
-      if (takes_sessions && insert_hash(seen_sessions_, session)) {
-        if (sessions.heads.size() == kSessionsMax) {
-          sessions.last = offset.plus(-1);
-          takes_sessions = false;
-        } else {
-          sessions.heads.push_back({session, offset});
-        }
-      }
-      return takes_offsets || takes_sessions;
-    });
+  if (tracker.highest_done() >= base) {
+    list_unfinished(tracker, offsets, sessions);
   } else if (offsets.attempts.empty()) {
     return {};
   }

@@ -107,8 +107,8 @@ Encoded encode_sessions(const LaneMap& map, std::size_t bytes_max) {
 
 // Reads what the functions above write; `ok` stays false once the bytes end too early.
 struct Reader {
-  const char* in;
-  const char* end;
+  const char* in = nullptr;
+  const char* end = nullptr;
   bool ok = true;
 
   std::size_t left() const { return static_cast<std::size_t>(end - in); }

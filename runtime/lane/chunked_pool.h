@@ -19,7 +19,7 @@ inline constexpr std::uint32_t kNone = UINT32_MAX;
 // elements. An element keeps its old contents from release() to acquire(): the owner sets all.
 // Bounds:    the owner's.
 // Threading: confined to its owner.
-template <class T, std::size_t kChunkElements = 1024>
+template <class T, std::size_t ChunkElements = 1024>
 class ChunkedPool {
  public:
   std::uint32_t acquire() {
@@ -37,7 +37,7 @@ class ChunkedPool {
     return index;
   }
   void release(std::uint32_t index) {
-    const auto number = static_cast<std::uint32_t>(index / kChunkElements);
+    const auto number = static_cast<std::uint32_t>(index / ChunkElements);
     Chunk& chunk = *chunks_[number];
     WEIR_ASSERT(chunk.live > 0);
     const bool was_full = chunk.free == kNone;
@@ -56,21 +56,21 @@ class ChunkedPool {
     }
   }
   T& operator[](std::uint32_t index) {
-    return chunks_[index / kChunkElements]->elements[index % kChunkElements];
+    return chunks_[index / ChunkElements]->elements[index % ChunkElements];
   }
   const T& operator[](std::uint32_t index) const {
-    return chunks_[index / kChunkElements]->elements[index % kChunkElements];
+    return chunks_[index / ChunkElements]->elements[index % ChunkElements];
   }
   // Whether `index` may be read: it is held, or was released and its chunk is still here.
   bool contains(std::uint32_t index) const {
-    return index / kChunkElements < chunks_.size() && chunks_[index / kChunkElements] != nullptr;
+    return index / ChunkElements < chunks_.size() && chunks_[index / ChunkElements] != nullptr;
   }
   std::size_t live() const { return live_; }
-  std::size_t capacity() const { return chunk_count_ * kChunkElements; }
+  std::size_t capacity() const { return chunk_count_ * ChunkElements; }
 
  private:
   struct Chunk {
-    T elements[kChunkElements];
+    T elements[ChunkElements];
     std::uint32_t free = kNone;
     std::uint32_t live = 0;
     std::uint32_t open_prev = kNone;  // chunks with free elements
@@ -89,9 +89,9 @@ class ChunkedPool {
     chunks_[number] = std::make_unique<Chunk>();
     ++chunk_count_;
     Chunk& chunk = *chunks_[number];
-    const auto first = static_cast<std::uint32_t>(number * kChunkElements);
-    for (std::uint32_t i = 0; i < kChunkElements; ++i) {
-      chunk.elements[i].next = i + 1 < kChunkElements ? first + i + 1 : kNone;
+    const auto first = static_cast<std::uint32_t>(number * ChunkElements);
+    for (std::uint32_t i = 0; i < ChunkElements; ++i) {
+      chunk.elements[i].next = i + 1 < ChunkElements ? first + i + 1 : kNone;
     }
     chunk.free = first;
     link(number);

@@ -95,10 +95,10 @@ class LaneShard {
     kQueued,   // everything that is here runs to its end
   };
   // report().drained follows once nothing of the partition is left here. (2.6 steps 1 to 3)
-  void drain(std::uint32_t partition, Drain drain);
+  void drain(std::uint32_t number, Drain drain);
   // Ends the epoch whatever is left: queued records are discarded, letters forgotten, running
   // handlers become tombstones behind which the session waits (2.6 step 6).
-  void detach(std::uint32_t partition, std::uint32_t next_epoch);
+  void detach(std::uint32_t number, std::uint32_t next_epoch);
   // 2.8: dead-letters a stuck record that runs or waits for its retry. Nothing when it does
   // neither.
   void skip(std::uint32_t partition, std::uint32_t epoch, std::uint32_t seq, MonotonicTime now);

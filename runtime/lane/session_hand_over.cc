@@ -48,6 +48,7 @@ Status SessionEngineImpl::assign_source() {
   }
   assignment_ = owned();
   std::vector<TopicPartition> partitions;
+  partitions.reserve(assignment_.size());
   for (const std::uint32_t number : assignment_) {
     partitions.push_back(names_[number]);
   }
@@ -202,8 +203,10 @@ Status SessionEngineImpl::close(Close mode, Duration deadline) {
       mode == Close::kDrainQueued ? Dispatcher::Drain::kQueued : Dispatcher::Drain::kRunning,
       now() + deadline);
   if (is_joined_) {
-    const Status left = parts_.group->leave();
-    status = status.ok() ? left : std::move(status);
+    Status left = parts_.group->leave();
+    if (status.ok()) {
+      status = std::move(left);
+    }
   }
   for (const auto& worker : workers_) {
     worker->stop_thread();

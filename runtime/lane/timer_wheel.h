@@ -195,7 +195,7 @@ class TimerWheel {
   Nodes& nodes_;
   std::uint64_t tick_ = 0;
   std::size_t size_ = 0;
-  std::array<std::array<std::uint32_t, kSlots>, kLevels> heads_;
+  std::array<std::array<std::uint32_t, kSlots>, kLevels> heads_{};
   std::array<std::array<std::uint64_t, kSlots / 64>, kLevels> used_{};
 };
 

@@ -68,7 +68,7 @@ struct Run {
 
 class World {
  public:
-  explicit World(std::uint64_t seed) : seed_(seed), rng_(seed) { start_engine(true); }
+  explicit World(std::uint64_t seed) : rng_(seed) { start_engine(true); }
 
   void step();
   void finish_everything();
@@ -106,7 +106,6 @@ class World {
   void check_partition(std::uint32_t number);
   Outcome::Kind any_outcome();
 
-  std::uint64_t seed_;
   Rng rng_;
   DispatchOptions dispatch_;
   LaneOptions lanes_;
