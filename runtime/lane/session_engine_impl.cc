@@ -81,6 +81,7 @@ void SessionEngineImpl::wake() {
   for (const auto& worker : workers_) {
     worker->wake();
   }
+  notify();
   parts_.source->wakeup();
 }
 
@@ -196,10 +197,15 @@ Status SessionEngineImpl::continue_commit() {
   const CommitResult result = commit_result(status);
   dispatcher_.finish_commit(result);
   ++(status.ok() ? commits_ : commit_failures_);
+  const bool was_without_map =
+      std::exchange(commits_without_map_, result == CommitResult::kMetadataTooLarge);
   switch (result) {
     case CommitResult::kOk:
       return {};
     case CommitResult::kMetadataTooLarge:
+      if (was_without_map) {
+        return status;  // not the map's fault
+      }
       WEIR_WARN("a commit without its lane map follows: {}", status.error().message());
       return {};
     case CommitResult::kFenced:
@@ -272,12 +278,25 @@ Status SessionEngineImpl::run_once(Duration timeout) {
     begin_commit({});
   }
   apply_pauses();
+  const Duration wait = has_worked ? Duration::zero() : poll_timeout(timeout);
   if (assignment_.empty()) {
+    const MutexLock lock(mutex_);
+    if (wait > Duration::zero() && !has_reports_) {
+      condition_.wait_for(mutex_, wait);
+    }
     return {};
   }
-  WEIR_TRY(poll_records(has_worked || !options_.has_threads ? Duration::zero() : timeout));
+  WEIR_TRY(poll_records(wait));
   send_messages();
   return {};
+}
+
+Duration SessionEngineImpl::poll_timeout(Duration wanted) {
+  if (!options_.has_threads) {
+    return Duration::zero();
+  }
+  const MutexLock lock(mutex_);
+  return has_reports_ ? Duration::zero() : std::min(wanted, options_.commit_interval);
 }
 
 SessionSignals SessionEngineImpl::signals() const {

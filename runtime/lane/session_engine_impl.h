@@ -65,6 +65,8 @@ class SessionEngineImpl final : public SessionEngine, GroupListener {
   template <class IsDone>
   bool exchange_until(MonotonicTime deadline, IsDone is_done);
   Status poll_records(Duration timeout);
+  // How long a poll may wait: not at all when a worker has reported meanwhile.
+  Duration poll_timeout(Duration wanted);
   void report_gaps();
   Status keep_first(Status status);
   void notify();
@@ -84,6 +86,7 @@ class SessionEngineImpl final : public SessionEngine, GroupListener {
   LaneRunner::Outbox outbox_;
   std::uint64_t commits_ = 0;
   std::uint64_t commit_failures_ = 0;
+  bool commits_without_map_ = false;  // the commit before was refused with it
   bool is_joined_ = false;
   bool is_closed_ = false;
   bool is_in_callback_ = false;

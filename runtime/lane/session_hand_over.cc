@@ -80,8 +80,12 @@ Status SessionEngineImpl::assign_partitions(std::span<const TopicPartition> part
     } else {
       WEIR_TRY_ASSIGN(start.offset, parts_.start_offset(partitions[i]));
     }
+    Offset log_end = kNoOffset;
+    if (parts_.log_end) {
+      WEIR_TRY_ASSIGN(log_end, parts_.log_end(partitions[i]));
+    }
     paused_[number] = false;
-    dispatcher_.assign(number, start, parts_.group->metadata().generation, kNoOffset);
+    dispatcher_.assign(number, start, parts_.group->metadata().generation, log_end);
   }
   return assign_source();
 }

@@ -355,6 +355,19 @@ TEST(SessionEngine, C6_CommitsWithoutMapWhenMetadataIsRefused) {
   world.run_until([&] { return world.group.offset(1) == Offset(20); });
 }
 
+TEST(SessionEngine, C6_ReportsARefusalThatIsNotTheMaps) {
+  World world(without_threads());
+  world.produce(4, 10);
+  Status status;
+  for (int round = 0; round < 2'000 && status.ok(); ++round) {
+    world.group.commit_error = Error(Errc::kInvalidArgument, "never");
+    status = world.engine->run_once(milliseconds(0));
+    world.clock.advance(milliseconds(5));
+  }
+  EXPECT_EQ(status.error().message(), "never");
+  EXPECT_EQ(world.group.commits, 2);
+}
+
 // C6: a fenced member's partitions are lost; the group gives them anew.
 TEST(SessionEngine, C6_FencedCommitLosesThePartitions) {
   World world(without_threads());

@@ -106,7 +106,8 @@ class SessionEngine {
   using MakeWorker = std::function<std::unique_ptr<LaneWorker>(std::uint32_t worker)>;
   // Sessions of the block's records, borrowing from the block.
   using Extractor = std::function<std::vector<NullableBytes>(const RecordBlock&)>;
-  // Where a partition without a committed offset starts (auto.offset.reset).
+  // Of a partition: where it starts without a committed offset (auto.offset.reset), or where it
+  // ends.
   using StartOffset = std::function<Result<Offset>(const TopicPartition&)>;
   // C9: what was given up, for people.
   using OnGapSkipped = std::function<void(const StuckRecord&)>;
@@ -117,6 +118,9 @@ class SessionEngine {
     RecordSource* source = nullptr;  // without an assignment
     MakeWorker make_worker;
     StartOffset start_offset;
+    // High watermark: what a lane map says above it is about records that a truncation took away.
+    // None: it is taken at its word.
+    StartOffset log_end = {};
     Extractor extractor = {};          // none: the keys
     OnGapSkipped on_gap_skipped = {};  // none: only counted
   };
@@ -127,8 +131,8 @@ class SessionEngine {
   virtual ~SessionEngine() = default;
 
   // One round: the group's callbacks, what the workers finished, commits, then a poll of at most
-  // `timeout`. Errors: those of group, source and flush; kHandlerThrew and others as a handler's
-  // kStop gave them. After an error: close().
+  // `timeout` (commit_interval at most). Errors: those of group, source and flush; kHandlerThrew
+  // and others as a handler's kStop gave them. After an error: close().
   virtual Status run_once(Duration timeout) = 0;
 
   enum class Close {
