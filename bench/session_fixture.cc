@@ -100,7 +100,12 @@ std::optional<MonotonicTime> PreloadedSource::next_arrival() const {
 
 Result<std::vector<RecordBlock>> PreloadedSource::poll(Duration timeout) {
   std::vector<RecordBlock> blocks;
-  if (!is_assigned_ || is_paused_ || next_ == traffic_.messages.size()) {
+  const Duration now = clock_ != nullptr ? clock_->monotonic() - start_ : Duration::max();
+  const bool has_more = is_assigned_ && !is_paused_ && next_ < traffic_.messages.size();
+  if (has_more && traffic_.messages[next_].arrival > now) {
+    timeout = std::min(timeout, traffic_.messages[next_].arrival - now);
+  }
+  if (!has_more || traffic_.messages[next_].arrival > now) {
     const MutexLock lock(mutex_);
     if (!is_woken_ && timeout > Duration::zero()) {
       condition_.wait_for(mutex_, timeout);
@@ -108,7 +113,6 @@ Result<std::vector<RecordBlock>> PreloadedSource::poll(Duration timeout) {
     is_woken_ = false;
     return blocks;
   }
-  const Duration now = clock_ != nullptr ? clock_->monotonic() - start_ : Duration::max();
   RecordBlock block;
   if (clock_ == nullptr) {
     block.records.reserve(std::min(kBlockRecords, traffic_.messages.size() - next_));
