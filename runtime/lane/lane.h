@@ -44,12 +44,13 @@ struct Lane {
     kFailing = 4,   // has an entry in the shard's failures
     kSkipping = 8,  // its running record is being skipped (2.8)
     kInIdleQueue = 16,
+    kTimed = 64,      // its handler's time-out runs
     kUsedSince = 32,  // was busy and idle again since it entered the idle queue
   };
   static constexpr std::uint32_t kInlineKeyBytes = 40;
   static constexpr std::uint32_t kNullKey = UINT32_MAX;
 
-  // One timer a lane: back-off, or how long it stays idle.
+  // One timer a lane: back-off, its handler's time-out, or how long it stays idle.
   MonotonicTime due{};
   std::uint32_t prev = kNone;  // timer
   std::uint32_t next = kNone;  // the same, or the run queue

@@ -117,6 +117,7 @@ void LaneShard::detach(std::uint32_t number, std::uint32_t next_epoch) {
     } else if (lane.state == LaneState::kRunning && nodes_[lane.current].epoch == partition.epoch) {
       WEIR_ASSERT(running_ > 0);
       --running_;
+      stop_handler_timer(index);
       --partition.records;
       forget_failure(index);
       quarantined_ -= lane.has(Lane::kQuarantined) ? 1U : 0U;

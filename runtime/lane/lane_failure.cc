@@ -205,6 +205,13 @@ void LaneShard::skip(std::uint32_t partition, std::uint32_t epoch, std::uint32_t
   }
 }
 
+void LaneShard::stop_handler_timer(std::uint32_t index) {
+  if (lanes_[index].has(Lane::kTimed)) {
+    lanes_[index].clear(Lane::kTimed);
+    timers_.remove(index);
+  }
+}
+
 void LaneShard::finish_skipped(std::uint32_t index, const Outcome& outcome) {
   Lane& lane = lanes_[index];
   const bool is_ok = outcome.kind == Outcome::Kind::kOk;

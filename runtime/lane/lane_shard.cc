@@ -292,6 +292,10 @@ bool LaneShard::start(Attempt& attempt, MonotonicTime now) {
     run_number_ = run_number_ == UINT32_MAX ? 1 : run_number_ + 1;
     lane.run_number = run_number_;
     ++running_;
+    if (options_.handler_timeout > Duration::zero()) {
+      lane.set(Lane::kTimed);
+      timers_.add(index, now + options_.handler_timeout);
+    }
     attempt = {.run = {index, lane.run_number},
                .partition = lane.partition,
                .number = node.failures + 1U,
@@ -318,6 +322,7 @@ void LaneShard::finish(RunId run, Outcome outcome, MonotonicTime now) {
   }
   WEIR_ASSERT(running_ > 0);
   --running_;
+  stop_handler_timer(run.lane);
   lane.state = LaneState::kIdle;  // until what follows says otherwise
   if (lane.has(Lane::kSkipping)) [[unlikely]] {
     finish_skipped(run.lane, outcome);
@@ -445,6 +450,11 @@ void LaneShard::advance(MonotonicTime now) {
   timers_.advance(now, [&](std::uint32_t index) {
     if (lanes_[index].state == LaneState::kLetterWait) {
       send_letter(index);
+    } else if (lanes_[index].state == LaneState::kRunning) {
+      // No second start: the session waits until the handler ends (2.7).
+      lanes_[index].clear(Lane::kTimed);
+      ++counters_.handler_timeouts;
+      cancels_.push_back({index, lanes_[index].run_number});
     } else {
       make_ready(index, false);
     }

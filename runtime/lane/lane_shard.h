@@ -32,6 +32,7 @@ struct LaneOptions {
   std::uint32_t lanes_max = 1'000'000;
   std::uint32_t quarantined_max = 10'000;
   Duration lane_idle = std::chrono::seconds(30);
+  Duration handler_timeout{};            // 0: none; then the attempt is asked to stop, once
   std::uint8_t lane_quantum = 16;        // records of a lane before it goes to the tail
   std::uint32_t partition_quantum = 64;  // records of a partition before the next one's turn
 };
@@ -45,6 +46,7 @@ struct ShardCounters {
   std::uint64_t letter_failures = 0;
   std::uint64_t duplicate_completions = 0;    // T8: a second completion of an attempt
   std::uint64_t late_success_after_skip = 0;  // 2.8
+  std::uint64_t handler_timeouts = 0;
   std::uint64_t detached_returns = 0;
   std::uint64_t quarantine_overflow = 0;  // sessions that found the quarantine full
 };
@@ -116,7 +118,7 @@ class LaneShard {
     std::size_t lanes = 0;
     std::size_t records = 0;
     std::size_t running = 0;
-    std::size_t waiting = 0;  // in back-off
+    std::size_t waiting = 0;  // timers: in back-off, or running with a time-out
     std::size_t quarantined = 0;
     std::size_t memory = 0;  // bytes of lanes, table and records
   };
@@ -188,6 +190,7 @@ class LaneShard {
   void release_node(Partition& partition, std::uint32_t node);
 
   // lane_failure.cc
+  void stop_handler_timer(std::uint32_t index);
   void finish_skipped(std::uint32_t index, const Outcome& outcome);
   void finish_detached(std::uint32_t index);
   Failure& failure(std::uint32_t index, MonotonicTime now);

@@ -37,6 +37,7 @@ LaneOptions lane_options(const SessionOptions& options) {
   lanes.lanes_max = options.lanes_max;
   lanes.quarantined_max = options.quarantine_sessions_max;
   lanes.lane_idle = options.lane_idle;
+  lanes.handler_timeout = options.handler_timeout;
   return lanes;
 }
 

@@ -30,6 +30,7 @@ struct SessionSettings {
   std::int64_t running = 1'024;
   std::int64_t quarantine_sessions = 10'000;
   std::int64_t lane_idle_ms = 30'000;
+  std::int64_t handler_timeout_ms = 0;
   std::int64_t commit_interval_ms = 1'000;
   std::int64_t commit_records = 10'000;
   std::string commit_metadata = "map";
@@ -156,6 +157,12 @@ const std::array kProperties{
            .max = kMsMax,
            .one_of = {},
            .doc = "A lane with nothing to do goes after this time."},
+    Member{.name = "session.handler.timeout.ms",
+           .member = &SessionSettings::handler_timeout_ms,
+           .min = 0,
+           .max = kMsMax,
+           .one_of = {},
+           .doc = "An attempt is asked to stop after this time; 0: never."},
     Member{.name = "session.commit.interval.ms",
            .member = &SessionSettings::commit_interval_ms,
            .min = 1,
@@ -229,6 +236,7 @@ SessionOptions options_of(const SessionSettings& settings) {
   options.running_max = count(settings.running);
   options.quarantine_sessions_max = count(settings.quarantine_sessions);
   options.lane_idle = ms(settings.lane_idle_ms);
+  options.handler_timeout = ms(settings.handler_timeout_ms);
   options.commit_interval = ms(settings.commit_interval_ms);
   options.commit_records_max = static_cast<std::uint64_t>(settings.commit_records);
   options.writes_lane_map = settings.commit_metadata == "map";

@@ -111,6 +111,30 @@ TEST(Lanes, MinDelayOfAnOutcomeLengthensTheBackOff) {
   EXPECT_TRUE(test.start().has_value());
 }
 
+// 2.7: at its time-out a handler is asked to stop, once; nothing else of its session starts.
+TEST(Lanes, AsksAHandlerToStopAtItsTimeout) {
+  LaneOptions options = plain_retry();
+  options.handler_timeout = seconds(1);
+  LanesTest test(options);
+  test.assign();
+  test.feed({"a", "a", "b"});
+  const Attempt slow = *test.start();
+  test.finish(*test.start(), Outcome::ok());
+  LaneShard& shard = *test.engine.shards[0];
+  test.engine.advance(milliseconds(999));
+  EXPECT_TRUE(shard.cancels().empty());
+  test.engine.advance(milliseconds(1));
+  EXPECT_EQ(shard.cancels(), std::vector<RunId>{slow.run});
+  test.engine.advance(seconds(60));
+  EXPECT_EQ(shard.cancels().size(), 1U);
+
+  EXPECT_FALSE(test.start().has_value());
+  test.finish(slow, Outcome::ok());
+  EXPECT_EQ(test.run_all(), (Names{"a/2"}));
+  EXPECT_EQ(test.counters().handler_timeouts, 1U);
+  EXPECT_EQ(shard.size().waiting, 0U);
+}
+
 // 2.7: PC's way; it never ends, at the longest back-off.
 TEST(Lanes, BlocksTheSessionWhenThePolicySaysSo) {
   LaneOptions options = plain_retry();

@@ -144,6 +144,7 @@ void World::start_engine(bool is_first) {
     lanes_.quarantined_max = static_cast<std::uint32_t>(rng_.below(4));
     lanes_.lane_quantum = static_cast<std::uint8_t>(1 + rng_.below(16));
     lanes_.partition_quantum = static_cast<std::uint32_t>(1 + rng_.below(64));
+    lanes_.handler_timeout = milliseconds(rng_.chance(1, 3) ? rng_.between(1, 100) : 0);
     lanes_.lane_idle = milliseconds(rng_.below(200));
     lanes_.retry.attempts_max = static_cast<std::uint32_t>(1 + rng_.below(5));
     lanes_.retry.backoff_base = milliseconds(rng_.below(50));

@@ -33,6 +33,7 @@ TEST(SessionSettings, DefaultsAreThoseOfTheOptions) {
   EXPECT_EQ(read.running_max, is.running_max);
   EXPECT_EQ(read.quarantine_sessions_max, is.quarantine_sessions_max);
   EXPECT_EQ(read.lane_idle, is.lane_idle);
+  EXPECT_EQ(read.handler_timeout, is.handler_timeout);
   EXPECT_EQ(read.commit_interval, is.commit_interval);
   EXPECT_EQ(read.commit_records_max, is.commit_records_max);
   EXPECT_EQ(read.writes_lane_map, is.writes_lane_map);

@@ -42,6 +42,7 @@ struct SessionOptions {
   std::uint32_t running_max = 1'024;    // a worker's attempts that are open
   std::uint32_t quarantine_sessions_max = 10'000;
   Duration lane_idle = std::chrono::seconds(30);
+  Duration handler_timeout{};  // handler.timeout.ms: then LaneWorker::cancel(), once; 0: never
   Duration commit_interval = std::chrono::seconds(1);  // commit.interval.ms
   std::uint64_t commit_records_max = 10'000;           // newly finished ones: commit earlier
   bool writes_lane_map = true;                         // commit.metadata=map
