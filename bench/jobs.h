@@ -26,5 +26,6 @@ std::vector<Case> restore_cases();
 std::vector<Case> count_cases();
 std::vector<Case> word_count_cases();
 std::vector<Case> averages_cases();
+std::vector<Case> sessions_cases();
 
 }  // namespace weir::bench

@@ -44,6 +44,7 @@ const std::array kJobs{
     Job{"count", "the count operator alone", count_cases},
     Job{"word-count", "lines to counts through every topic, as shipped", word_count_cases},
     Job{"averages", "quotes to average prices, as shipped", averages_cases},
+    Job{"sessions", "lanes in memory: order per session with retries", sessions_cases},
 };
 
 struct Options {

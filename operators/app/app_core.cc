@@ -1,9 +1,9 @@
 #include "operators/app/app_core.h"
 
 #include "operators/app/assignor.h"
-#include "operators/task/commit_metadata.h"
 
 #include <weir/runtime/assert.h>
+#include <weir/runtime/commit_metadata.h>
 #include <weir/runtime/logger.h>
 
 #include <fmt/core.h>

@@ -1,8 +1,8 @@
 #include "operators/app/worker.h"
 
 #include "operators/app/start_offset.h"
-#include "operators/task/commit_metadata.h"
 
+#include <weir/runtime/commit_metadata.h>
 #include <weir/runtime/logger.h>
 
 #include <fmt/core.h>

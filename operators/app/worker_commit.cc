@@ -1,6 +1,6 @@
 #include "operators/app/worker.h"
-#include "operators/task/commit_metadata.h"
 
+#include <weir/runtime/commit_metadata.h>
 #include <weir/runtime/logger.h>
 
 #include <fmt/core.h>

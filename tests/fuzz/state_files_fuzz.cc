@@ -1,11 +1,12 @@
 #include "operators/plan/recorded_plan.h"
-#include "operators/task/commit_metadata.h"
 #include "state/checkpoint/position_record.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <weir/runtime/assert.h>
+#include <weir/runtime/commit_metadata.h>
 #include <weir/runtime/crc32c.h>
 #include <weir/runtime/endian.h>
+#include <weir/runtime/lane_map.h>
 
 #include <cstdint>
 #include <string>
@@ -43,12 +44,17 @@ void fuzz_plan(ByteView bytes) {
 }
 
 void fuzz_commit_metadata(ByteView bytes) {
-  const auto metadata = weir::internal::decode_commit_metadata(bytes);
+  const auto metadata = weir::decode_commit_metadata(bytes);
   if (metadata.ok()) {
-    const auto again =
-        weir::internal::decode_commit_metadata(weir::internal::encode_commit_metadata(*metadata));
+    const auto again = weir::decode_commit_metadata(weir::encode_commit_metadata(*metadata));
     WEIR_ASSERT(again.ok());
     WEIR_ASSERT(*again == *metadata);
+  }
+  const auto map = weir::decode_lane_map(bytes);
+  if (map.ok()) {
+    // Of the forms that can say it the writer may take another one.
+    const auto again = weir::decode_lane_map(weir::encode_lane_map({&*map, 1}, bytes.size() + 32));
+    WEIR_ASSERT(map->last < map->base || again.ok());
   }
 }
 

@@ -8,7 +8,8 @@ import subprocess
 import sys
 
 JOBS = ["append", "replay", "tail", "many-consumers", "groups", "transactions", "compression", "compaction",
-        "many-topics", "store-hot", "store-cold", "store-big", "scan", "restore", "count", "word-count", "averages"]
+        "many-topics", "store-hot", "store-cold", "store-big", "scan", "restore", "count", "word-count", "averages",
+        "sessions"]
 COLUMNS = ["job", "metric", "value", "unit", "ratio", "against"]
 
 

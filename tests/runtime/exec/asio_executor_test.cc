@@ -43,9 +43,9 @@ TEST(AsioExecutor, RunsTasksOfOneThreadInOrderAndOffTheCallersThread) {
 TEST(AsioExecutor, KeepsTheOrderOfPostsFromInsideAndOutside) {
   std::vector<int> order;
   {
-    const std::unique_ptr<Executor> executor = make_asio_executor(1);
     std::latch posted_inside(1);
     std::latch posted_outside(1);
+    const std::unique_ptr<Executor> executor = make_asio_executor(1);
     executor->post([&] {
       executor->post([&] { order.push_back(1); });
       posted_inside.count_down();
@@ -60,9 +60,9 @@ TEST(AsioExecutor, KeepsTheOrderOfPostsFromInsideAndOutside) {
 }
 
 TEST(AsioExecutor, RunsTasksOfSeveralThreadsAtTheSameTime) {
-  const std::unique_ptr<Executor> executor = make_asio_executor(2);
   std::latch both(2);
   std::promise<void> done;
+  const std::unique_ptr<Executor> executor = make_asio_executor(2);
 
   executor->post([&] { both.arrive_and_wait(); });
   executor->post([&] {
