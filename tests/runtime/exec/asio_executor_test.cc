@@ -74,8 +74,8 @@ TEST(AsioExecutor, RunsTasksOfSeveralThreadsAtTheSameTime) {
 }
 
 TEST(AsioExecutor, RunsATimerNotBeforeItsDelay) {
-  const std::unique_ptr<Executor> executor = make_asio_executor(1);
   std::promise<MonotonicTime> ran;
+  const std::unique_ptr<Executor> executor = make_asio_executor(1);
   const MonotonicTime start = system_clock().monotonic();
 
   executor->post_after(milliseconds(20), [&] { ran.set_value(system_clock().monotonic()); });
@@ -84,9 +84,9 @@ TEST(AsioExecutor, RunsATimerNotBeforeItsDelay) {
 }
 
 TEST(AsioExecutor, RunsTimersByDueTime) {
-  const std::unique_ptr<Executor> executor = make_asio_executor(1);
   std::vector<int> order;
   std::promise<void> done;
+  const std::unique_ptr<Executor> executor = make_asio_executor(1);
 
   executor->post_after(milliseconds(40), [&] {
     order.push_back(2);
@@ -100,8 +100,8 @@ TEST(AsioExecutor, RunsTimersByDueTime) {
 }
 
 TEST(AsioExecutor, CancelIsTrueOnlyBeforeTheTimerStarted) {
-  const std::unique_ptr<Executor> executor = make_asio_executor(1);
   std::promise<void> ran;
+  const std::unique_ptr<Executor> executor = make_asio_executor(1);
 
   const Executor::TimerId far = executor->post_after(hours(1), [] { FAIL() << "was cancelled"; });
   const Executor::TimerId near = executor->post_after(Duration(0), [&] { ran.set_value(); });
@@ -131,10 +131,10 @@ TEST(AsioExecutor, ACancelledTimerNeverRunsEvenWhenItIsDue) {
 }
 
 TEST(AsioExecutor, TakesTheLongestDelay) {
+  std::promise<void> ran;
   const std::unique_ptr<Executor> executor = make_asio_executor(1);
 
   const Executor::TimerId never = executor->post_after(Duration::max(), [] { FAIL(); });
-  std::promise<void> ran;
   executor->post([&] { ran.set_value(); });
   ran.get_future().wait();
 
