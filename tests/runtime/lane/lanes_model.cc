@@ -158,8 +158,6 @@ void LanesModel::answer_letter(std::uint32_t worker, std::size_t index, bool ok)
                                  static_cast<std::ptrdiff_t>(index));
   ShardReport& report = engine_->shards[worker]->report();
   const std::size_t before = report.completions.size();
-  const RecordView record = *letter.record;
-  const std::string session(letter.session.view_or_empty());
   engine_->shards[worker]->letter_done(letter.id, ok, engine_->now);
   const std::size_t after = report.completions.size();
   if (after == before) {
@@ -170,7 +168,8 @@ void LanesModel::answer_letter(std::uint32_t worker, std::size_t index, bool ok)
     wrong("a letter that was not written made its record terminal");
   }
   if (is_current(letter.partition, completion.epoch)) {
-    effect(letter.partition, record, session);
+    // Its block lives until the dispatcher takes the report.
+    effect(letter.partition, *letter.record, std::string(letter.session.view_or_empty()));
     ++counts_[completion.fate == Fate::kGapSkipped ? "gaps skipped" : "dead letters"];
   }
   for (Run& run : runs_) {

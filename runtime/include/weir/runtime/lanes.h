@@ -71,7 +71,8 @@ enum class DeadLetterReason : std::uint8_t {
 std::string_view dead_letter_reason_name(DeadLetterReason reason);
 
 // A record that must be in the dead-letter topic before its partition's commit may pass it.
-// Borrows record and session until it is answered.
+// Borrows record and session until LaneWorker::write() returns: the handler may end after all, or
+// the partition may go, before the letter is answered.
 struct DeadLetter {
   RunId id;
   std::uint32_t partition = 0;
