@@ -96,7 +96,7 @@ DumpFile classify(const std::string& name) {
 std::string without_transition_suffix(std::string name) {
   for (const std::string_view suffix : {".deleted", ".cleaned", ".swap"}) {
     if (name.ends_with(suffix)) {
-      name.resize(name.size() - suffix.size());
+      name.erase(name.size() - suffix.size());
       break;
     }
   }
