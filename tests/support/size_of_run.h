@@ -1,5 +1,7 @@
 #pragma once
 
+#include "tests/support/sanitizer.h"
+
 #include <weir/runtime/rng.h>
 
 #include <algorithm>
@@ -18,7 +20,7 @@ inline bool is_full_run() {
   return std::getenv("WEIR_TEST_FULL") != nullptr;
 }
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(WEIR_TEST_ASAN) || defined(WEIR_TEST_TSAN)
 inline constexpr bool kIsSanitized = true;
 #else
 inline constexpr bool kIsSanitized = false;

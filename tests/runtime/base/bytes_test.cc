@@ -1,4 +1,5 @@
 #include "runtime/base/buffer_pool.h"
+#include "tests/support/sanitizer.h"
 
 #include <weir/runtime/bytes.h>
 
@@ -197,7 +198,7 @@ TEST(PooledAllocator, TakesSmallVectorsFromTheHeap) {
   EXPECT_EQ(BufferPool::instance().cached_bytes(), cached);
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(WEIR_TEST_ASAN)
 TEST(BufferPoolDeathTest, ReportsAReaderThatKeptAViewTooLong) {
   SharedBytes bytes = SharedBytes::copy_of(std::string(5000, 'x'));
   const volatile char* kept = bytes.data();

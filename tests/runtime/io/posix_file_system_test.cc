@@ -1,3 +1,5 @@
+#include "tests/support/sanitizer.h"
+
 #include <weir/runtime/file_system.h>
 
 #include <gmock/gmock.h>
@@ -361,7 +363,7 @@ TEST(PosixFileSystem, RemovesALinkAndNotWhatItPointsTo) {
 }
 
 // ThreadSanitizer refuses threads in the child of a process that had some.
-#if !defined(__SANITIZE_THREAD__)
+#if !defined(WEIR_TEST_TSAN)
 TEST(PosixFileSystem, StartsItsThreadsAnewInTheChildOfAFork) {
   const TemporaryFolder folder;
   const auto file = posix_file_system().open(folder.path("f"), OpenMode::kCreateNew);
