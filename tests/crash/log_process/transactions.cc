@@ -30,7 +30,7 @@
 namespace weir::crash {
 namespace {
 
-constexpr int kStepsBeforeClose = 300;
+constexpr int kStepsBeforeClose = 1000;
 
 class Worker {
  public:
