@@ -359,6 +359,12 @@ Result<std::unique_ptr<SessionEngine>> SessionEngine::open(const SessionOptions&
                  "session bounds: lane, window, running and lanes are at least 1, the stash's low "
                  "mark is below its high mark");
   }
+  if (options.extractor_id >= internal::kExtractorsMax ||
+      (parts.extractor && options.extractor_id == 0)) {
+    return Error(Errc::kInvalidConfig,
+                 fmt::format("an extractor of sessions needs an id from 1 to {}; it has {}",
+                             internal::kExtractorsMax - 1, options.extractor_id));
+  }
   auto engine = std::make_unique<internal::SessionEngineImpl>(options, std::move(parts));
   WEIR_TRY(engine->join(std::move(topics)));
   return std::unique_ptr<SessionEngine>(std::move(engine));

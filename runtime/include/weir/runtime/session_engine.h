@@ -46,8 +46,10 @@ struct SessionOptions {
   Duration commit_interval = std::chrono::seconds(1);  // commit.interval.ms
   std::uint64_t commit_records_max = 10'000;           // newly finished ones: commit earlier
   bool writes_lane_map = true;                         // commit.metadata=map
-  std::uint16_t extractor_id = 0;                      // changes with how sessions are made
-  Duration gap_timeout{};                              // 0: stuck gaps are never skipped
+  // Changes with how sessions are made, or finished records of one are taken for another's; 0: the
+  // keys. Below 32,768.
+  std::uint16_t extractor_id = 0;
+  Duration gap_timeout{};  // 0: stuck gaps are never skipped
   bool has_gap_guard = true;
   Duration drain_max = std::chrono::seconds(30);  // rebalance.drain.max.ms
   std::uint64_t seed = 1;                         // of the jitter
@@ -122,7 +124,7 @@ class SessionEngine {
     // High watermark: what a lane map says above it is about records that a truncation took away.
     // None: it is taken at its word.
     StartOffset log_end = {};
-    Extractor extractor = {};          // none: the keys
+    Extractor extractor = {};          // none: the keys; another one: with an extractor_id
     OnGapSkipped on_gap_skipped = {};  // none: only counted
   };
 
