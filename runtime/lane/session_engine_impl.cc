@@ -120,8 +120,9 @@ bool SessionEngineImpl::exchange() {
       dispatcher_.recycle(std::move(records));
     }
     flushes_left_ -= outbox_.flushes;
-    if (!outbox_.flush_error.ok() && flush_error_.ok()) {
-      flush_error_ = std::move(outbox_.flush_error);
+    if (!outbox_.flush_error.ok() && flush_failure_.ok()) {
+      ++commit_failures_;
+      flush_failure_ = std::move(outbox_.flush_error);
     }
   }
   send_messages();
@@ -150,11 +151,13 @@ void SessionEngineImpl::apply_pauses() {
 }
 
 void SessionEngineImpl::begin_commit(std::span<const std::uint32_t> only) {
+  if (!flush_failure_.ok()) {
+    return;
+  }
   commit_ = dispatcher_.begin_commit(now(), only);
   if (commit_.empty()) {
     return;
   }
-  flush_error_ = {};
   // Answers to flushes of a commit that was given up still come.
   flushes_left_ += static_cast<std::uint32_t>(workers_.size());
   for (const auto& worker : workers_) {
@@ -181,10 +184,9 @@ Status SessionEngineImpl::continue_commit() {
     return {};
   }
   const std::vector<PartitionCommit> commits = std::exchange(commit_, {});
-  if (!flush_error_.ok()) {
-    ++commit_failures_;
+  if (!flush_failure_.ok()) {
     dispatcher_.finish_commit(CommitResult::kRetry);
-    return std::exchange(flush_error_, {});
+    return flush_failure_;
   }
   std::vector<PartitionOffset> offsets;
   for (const PartitionCommit& commit : commits) {
@@ -269,6 +271,7 @@ Status SessionEngineImpl::run_once(Duration timeout) {
   WEIR_TRY(parts_.group->poll());
   WEIR_TRY(std::exchange(callback_error_, {}));
   const bool has_worked = exchange();
+  WEIR_TRY(Status(flush_failure_));
   if (dispatcher_.stop_cause().has_value()) {
     return *dispatcher_.stop_cause();
   }

@@ -81,7 +81,8 @@ class SessionEngineImpl final : public SessionEngine, GroupListener {
   std::vector<bool> paused_;               // by number
   std::vector<PartitionCommit> commit_;    // being flushed or written
   std::uint32_t flushes_left_ = 0;
-  Status flush_error_;
+  // Of the first flush that failed: what it lost may be below every later commit, so there is none.
+  Status flush_failure_;
   Status callback_error_;  // of a callback of the group, for run_once() to return
   LaneRunner::Outbox outbox_;
   std::uint64_t commits_ = 0;

@@ -194,7 +194,7 @@ Status SessionEngineImpl::hand_over(std::span<const std::uint32_t> numbers, Disp
   }
   callback_error_ = keep_first(assign_source());
   send_messages();
-  return status;
+  return flush_failure_.ok() ? status : flush_failure_;
 }
 
 Status SessionEngineImpl::close(Close mode, Duration deadline) {
