@@ -15,6 +15,21 @@ namespace {
 constexpr Duration kLookAgain = std::chrono::milliseconds(10);
 constexpr Duration kLastCommitMax = std::chrono::seconds(5);
 
+// A callback of the group: what it waits for may not poll the group again.
+class CallbackScope {
+ public:
+  explicit CallbackScope(bool& is_inside) : is_inside_(is_inside), before_(is_inside) {
+    is_inside_ = true;
+  }
+  CallbackScope(const CallbackScope&) = delete;
+  CallbackScope& operator=(const CallbackScope&) = delete;
+  ~CallbackScope() { is_inside_ = before_; }
+
+ private:
+  bool& is_inside_;
+  bool before_;
+};
+
 }  // namespace
 
 std::uint32_t SessionEngineImpl::number_of(const TopicPartition& partition) {
@@ -91,6 +106,7 @@ Status SessionEngineImpl::assign_partitions(std::span<const TopicPartition> part
 }
 
 void SessionEngineImpl::on_assigned(std::span<const TopicPartition> partitions) {
+  const CallbackScope scope(is_in_callback_);
   if (is_closed_) {
     return;  // leaves at once
   }
@@ -99,6 +115,7 @@ void SessionEngineImpl::on_assigned(std::span<const TopicPartition> partitions) 
 }
 
 void SessionEngineImpl::on_revoked(std::span<const TopicPartition> partitions) {
+  const CallbackScope scope(is_in_callback_);
   std::vector<std::uint32_t> numbers;
   for (const TopicPartition& partition : partitions) {
     const std::uint32_t number = number_of(partition);
@@ -115,6 +132,7 @@ void SessionEngineImpl::on_revoked(std::span<const TopicPartition> partitions) {
 }
 
 void SessionEngineImpl::on_lost(std::span<const TopicPartition> partitions) {
+  const CallbackScope scope(is_in_callback_);
   for (const TopicPartition& partition : partitions) {
     const std::uint32_t number = number_of(partition);
     if (dispatcher_.is_assigned(number)) {
