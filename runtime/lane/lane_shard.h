@@ -205,6 +205,7 @@ class LaneShard {
 
   // lane_drain.cc
   void discard_stash(std::uint32_t number);
+  void discard_stashed(std::uint32_t index);
   void discard_queue(std::uint32_t index);
   void discard_lane(std::uint32_t index);
   void check_drained(std::uint32_t number);
