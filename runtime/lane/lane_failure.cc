@@ -212,8 +212,11 @@ void LaneShard::stop_handler_timer(std::uint32_t index) {
   }
 }
 
-void LaneShard::finish_skipped(std::uint32_t index, const Outcome& outcome) {
+void LaneShard::finish_skipped(std::uint32_t index, Outcome outcome) {
   Lane& lane = lanes_[index];
+  if (outcome.kind == Outcome::Kind::kStop) {
+    report_stop(std::move(outcome.cause));
+  }
   const bool is_ok = outcome.kind == Outcome::Kind::kOk;
   counters_.late_success_after_skip += is_ok ? 1U : 0U;
   if (nodes_[lane.current].is_terminal) {
@@ -231,8 +234,11 @@ void LaneShard::finish_skipped(std::uint32_t index, const Outcome& outcome) {
   settle(index, false);
 }
 
-void LaneShard::finish_detached(std::uint32_t index) {
+void LaneShard::finish_detached(std::uint32_t index, Outcome outcome) {
   Lane& lane = lanes_[index];
+  if (outcome.kind == Outcome::Kind::kStop) {
+    report_stop(std::move(outcome.cause));
+  }
   ++counters_.detached_returns;
   forget_failure(index);
   complete(index, lane.current, Fate::kDetached);
@@ -277,12 +283,23 @@ void LaneShard::release(std::uint32_t partition, NullableBytes session, std::uin
   }
 }
 
-void LaneShard::halt(std::uint32_t index, Status cause) {
-  Lane& lane = lanes_[index];
+void LaneShard::report_stop(Status cause) {
   if (!report_.stop.has_value()) {
     report_.stop = cause.ok()
                        ? Error(Errc::kHandlerThrew, "a handler asked to stop and gave no cause")
                        : std::move(cause).error();
+  }
+}
+
+void LaneShard::halt(std::uint32_t index, Status cause) {
+  report_stop(std::move(cause));
+  Lane& lane = lanes_[index];
+  const Partition& partition = partitions_[lane.partition];
+  if (partition.is_draining && !partition.keeps_queued) {
+    forget_failure(index);
+    complete(index, lane.current, Fate::kDiscarded);
+    settle(index, false);
+    return;
   }
   push_front(index, lane.current);
   lane.current = kNone;

@@ -42,5 +42,35 @@ TEST(LaneDrain, QueuedDrainGivesUpTheStashOfAStoppedLane) {
   }
 }
 
+// 2.6: a record that stops the program does not hold up a drain.
+TEST(LaneDrain, RunningDrainEndsWhenItsLastRecordStops) {
+  LanesTest test;
+  test.assign();
+  test.feed({"a", "a"});
+  const Attempt attempt = *test.start();
+  test.engine.dispatcher.drain(0, Dispatcher::Drain::kRunning);
+  test.engine.settle();
+  test.finish(attempt, stop());
+
+  EXPECT_TRUE(test.engine.dispatcher.is_drained(0));
+  EXPECT_TRUE(test.engine.dispatcher.stop_cause().has_value());
+  EXPECT_EQ(test.commit_value(), Offset(0));
+  EXPECT_EQ(test.engine.dispatcher.blocks(), 0U);
+}
+
+// A handler may ask to stop after its partition went, too.
+TEST(LaneDrain, AHandlerBehindItsEpochStopsTheProgram) {
+  LanesTest test;
+  test.assign();
+  test.feed({"a"});
+  const Attempt attempt = *test.start();
+  test.engine.dispatcher.release(0);
+  test.engine.settle();
+  test.finish(attempt, stop());
+
+  EXPECT_TRUE(test.engine.dispatcher.stop_cause().has_value());
+  EXPECT_EQ(test.engine.dispatcher.blocks(), 0U);
+}
+
 }  // namespace
 }  // namespace weir::internal
