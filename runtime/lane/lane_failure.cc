@@ -44,11 +44,19 @@ LaneShard::Failure& LaneShard::failure(std::uint32_t index, MonotonicTime now) {
 }
 
 void LaneShard::forget_failure(std::uint32_t index) {
-  if (lanes_[index].has(Lane::kFailing)) {
-    lanes_[index].clear(Lane::kFailing);
-    lanes_[index].clear(Lane::kSkipping);
-    failures_.erase(index);
+  if (!lanes_[index].has(Lane::kFailing)) {
+    return;
   }
+  lanes_[index].clear(Lane::kFailing);
+  lanes_[index].clear(Lane::kSkipping);
+  const auto entry = failures_.find(index);
+  if (entry->second.letter != 0) {
+    // Not written yet: it would name what is gone.
+    std::erase_if(letters_, [id = RunId{index, entry->second.letter}](const DeadLetter& letter) {
+      return letter.id == id;
+    });
+  }
+  failures_.erase(entry);
 }
 
 void LaneShard::retry(std::uint32_t index, Outcome outcome, MonotonicTime now) {

@@ -105,11 +105,19 @@ bool LaneRunner::next(Attempt& attempt) {
 }
 
 void LaneRunner::finish(RunId run, Outcome outcome) {
-  shard_.finish(run, std::move(outcome), now_);
+  if (is_writing_) {
+    ended_.outcomes.emplace_back(run, std::move(outcome));
+  } else {
+    shard_.finish(run, std::move(outcome), now_);
+  }
 }
 
 void LaneRunner::answer_letter(RunId letter, bool ok) {
-  shard_.letter_done(letter, ok, now_);
+  if (is_writing_) {
+    ended_.answers.emplace_back(letter, ok);
+  } else {
+    shard_.letter_done(letter, ok, now_);
+  }
 }
 
 void LaneRunner::take_inbox() {
@@ -145,7 +153,17 @@ void LaneRunner::apply_messages() {
 void LaneRunner::write_letters() {
   while (!shard_.letters().empty()) {
     const std::vector<DeadLetter> letters = std::exchange(shard_.letters(), {});
+    is_writing_ = true;
     worker_->write(letters, *this);
+    is_writing_ = false;
+    for (auto& [run, outcome] : ended_.outcomes) {
+      shard_.finish(run, std::move(outcome), now_);
+    }
+    for (const auto& [letter, ok] : ended_.answers) {
+      shard_.letter_done(letter, ok, now_);
+    }
+    ended_.outcomes.clear();
+    ended_.answers.clear();
   }
 }
 

@@ -67,6 +67,12 @@ class LaneRunner final : LaneRuns {
   static constexpr std::uint32_t kAttemptsMin = 1'024;
   static constexpr std::size_t kSpareReportsMax = 8;
 
+  // What ends while letters are written is applied behind it: it may free what they borrow.
+  struct Ended {
+    std::vector<std::pair<RunId, Outcome>> outcomes;
+    std::vector<std::pair<RunId, bool>> answers;
+  };
+
   bool next(Attempt& attempt) override;
   void finish(RunId run, Outcome outcome) override;
   void answer_letter(RunId letter, bool ok) override;
@@ -88,6 +94,8 @@ class LaneRunner final : LaneRuns {
   std::uint32_t budget_ = 0;
   Inbox taken_;
   std::size_t applied_ = 0;  // of taken_.messages
+  Ended ended_;
+  bool is_writing_ = false;
   std::vector<std::vector<Delivery>> arrived_;
 
   std::atomic<bool> has_command_{false};  // ends a round early: a drain must not wait for handlers
