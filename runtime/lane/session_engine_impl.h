@@ -55,9 +55,12 @@ class SessionEngineImpl final : public SessionEngine, GroupListener {
   void begin_commit(std::span<const std::uint32_t> only);
   // Writes the offsets once every worker has flushed.
   Status continue_commit();
+  // What it would have committed stays to be committed.
+  void give_up_commit();
   CommitResult commit_result(const Status& status) const;
   void lose_all();
-  // Drains and commits `numbers`, until `deadline` at the latest, and gives them up.
+  // Drains and commits `numbers`, until `deadline` at the latest, and gives them up. Requires: they
+  // are assigned.
   Status hand_over(std::span<const std::uint32_t> numbers, Dispatcher::Drain drain,
                    MonotonicTime deadline);
   // Exchanges until `is_done` or the deadline. False: the deadline. A close goes on polling the

@@ -169,31 +169,39 @@ bool SessionEngineImpl::exchange_until(MonotonicTime deadline, IsDone is_done) {
   }
 }
 
+void SessionEngineImpl::give_up_commit() {
+  if (dispatcher_.has_commit_in_flight()) {
+    dispatcher_.finish_commit(CommitResult::kRetry);
+    commit_.clear();
+  }
+}
+
 Status SessionEngineImpl::hand_over(std::span<const std::uint32_t> numbers, Dispatcher::Drain drain,
                                     MonotonicTime deadline) {
   Status status;
   // The last commit has its own part of the time, or handlers that do not end would take it all.
   const MonotonicTime drain_deadline =
       deadline - std::min<Duration>(kLastCommitMax, (deadline - now()) / 5);
-  // The commit that is in flight first: one at a time (C4).
-  if (exchange_until(deadline, [&] { return flushes_left_ == 0; })) {
-    status = continue_commit();
+  // The gate first: nothing new begins while anything is waited for.
+  for (const std::uint32_t number : numbers) {
+    dispatcher_.drain(number, drain);
   }
+  const auto have_drained = [&] {
+    return std::all_of(numbers.begin(), numbers.end(),
+                       [&](std::uint32_t number) { return dispatcher_.is_drained(number); });
+  };
+  exchange_until(drain_deadline, [&] { return flushes_left_ == 0 && have_drained(); });
+  if (!have_drained()) {
+    WEIR_WARN("{} partitions are given up while handlers still run: their effects may be repeated",
+              numbers.size());
+  }
+  // The commit that was in flight: one at a time (C4).
+  status = continue_commit();
+  give_up_commit();
   std::vector<std::uint32_t> left;
   std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(left),
                [&](std::uint32_t number) { return dispatcher_.is_assigned(number); });
-  for (const std::uint32_t number : left) {
-    dispatcher_.drain(number, drain);
-  }
-  const bool has_drained = exchange_until(drain_deadline, [&] {
-    return std::all_of(left.begin(), left.end(),
-                       [&](std::uint32_t number) { return dispatcher_.is_drained(number); });
-  });
-  if (!has_drained) {
-    WEIR_WARN("{} partitions are given up while handlers still run: their effects may be repeated",
-              left.size());
-  }
-  if (!left.empty() && !dispatcher_.has_commit_in_flight()) {
+  if (!left.empty()) {
     begin_commit(left);
     if (exchange_until(deadline, [&] { return flushes_left_ == 0; })) {
       status = continue_commit();
@@ -201,10 +209,7 @@ Status SessionEngineImpl::hand_over(std::span<const std::uint32_t> numbers, Disp
       status = Error(Errc::kTimedOut, "the flush before the last commit did not end in time");
     }
   }
-  if (dispatcher_.has_commit_in_flight()) {
-    dispatcher_.finish_commit(CommitResult::kRetry);
-    commit_.clear();
-  }
+  give_up_commit();
   for (const std::uint32_t number : left) {
     if (dispatcher_.is_assigned(number)) {
       dispatcher_.release(number);
