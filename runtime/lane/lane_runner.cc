@@ -41,9 +41,9 @@ void LaneRunner::send(std::vector<ShardMessage> messages) {
   {
     const MutexLock lock(mutex_);
     std::move(messages.begin(), messages.end(), std::back_inserter(inbox_.messages));
-  }
-  if (has_command) {
-    has_command_.store(true, std::memory_order_release);
+    if (has_command) {
+      has_command_.store(true, std::memory_order_release);
+    }
   }
   condition_.notify_one();
 }
@@ -105,6 +105,7 @@ bool LaneRunner::next(Attempt& attempt) {
 }
 
 void LaneRunner::finish(RunId run, Outcome outcome) {
+  has_ended_ = true;
   if (is_writing_) {
     ended_.outcomes.emplace_back(run, std::move(outcome));
   } else {
@@ -113,6 +114,7 @@ void LaneRunner::finish(RunId run, Outcome outcome) {
 }
 
 void LaneRunner::answer_letter(RunId letter, bool ok) {
+  has_ended_ = true;
   if (is_writing_) {
     ended_.answers.emplace_back(letter, ok);
   } else {
@@ -123,6 +125,7 @@ void LaneRunner::answer_letter(RunId letter, bool ok) {
 void LaneRunner::take_inbox() {
   const MutexLock lock(mutex_);
   is_woken_ = false;
+  takes_all_ = has_command_.exchange(false, std::memory_order_acq_rel);
   taken_.outcomes.swap(inbox_.outcomes);
   taken_.answers.swap(inbox_.answers);
   taken_.flushes += std::exchange(inbox_.flushes, 0);
@@ -135,7 +138,6 @@ void LaneRunner::take_inbox() {
 }
 
 void LaneRunner::apply_messages() {
-  const bool takes_all = has_command_.exchange(false, std::memory_order_acq_rel);
   while (applied_ < taken_.messages.size()) {
     ShardMessage& message = taken_.messages[applied_++];
     shard_.apply(message, now_);
@@ -144,7 +146,7 @@ void LaneRunner::apply_messages() {
       message.records.clear();
       arrived_.push_back(std::move(message.records));
     }
-    if (!takes_all) {
+    if (!takes_all_) {
       break;
     }
   }
@@ -169,7 +171,7 @@ void LaneRunner::write_letters() {
 
 bool LaneRunner::run_round() {
   now_ = clock_.monotonic();
-  // A command's flag is set behind its message: what is not seen here ends the round.
+  has_ended_ = false;
   take_inbox();
   bool has_worked = applied_ < taken_.messages.size() || !taken_.outcomes.empty() ||
                     !taken_.answers.empty() || taken_.flushes > 0;
@@ -193,7 +195,7 @@ bool LaneRunner::run_round() {
     worker_->cancel(run);
   }
   publish();
-  return has_worked;
+  return has_worked || has_ended_;
 }
 
 // What was promoted before a flush was asked for is in the report that goes out with its answer.

@@ -98,7 +98,12 @@ class LaneRunner final : LaneRuns {
   bool is_writing_ = false;
   std::vector<std::vector<Delivery>> arrived_;
 
-  std::atomic<bool> has_command_{false};  // ends a round early: a drain must not wait for handlers
+  bool takes_all_ = false;  // of taken_.messages, in this round: a command came
+  bool has_ended_ = false;  // an attempt or a letter, in this round
+
+  // A command is in the inbox: ends a round early, since a drain must not wait for handlers. Set
+  // and cleared with the inbox, read without its lock.
+  std::atomic<bool> has_command_{false};
 
   Mutex mutex_;
   CondVar condition_;

@@ -86,5 +86,27 @@ TEST(LaneRunner, LettersLiveUntilTheyAreWritten) {
   EXPECT_EQ(world.runner.shard().size().records, 0U);
 }
 
+// A thread that thinks that nothing happened would sleep while a lane is ready.
+TEST(LaneRunner, AnOutcomeOrAnAnswerIsWork) {
+  RunnerWorld world;
+  Attempt open;
+  std::vector<RunId> letters;
+  world.worker->on_run = [&](LaneRuns& runs) { ASSERT_TRUE(runs.next(open)); };
+  world.worker->on_write = [&](std::span<const DeadLetter> written, LaneRuns&) {
+    letters.push_back(written[0].id);
+  };
+  world.records("a", 2);
+  EXPECT_TRUE(world.runner.run_round());
+  world.worker->on_run = [&](LaneRuns& runs) {
+    runs.finish(open.run, Outcome::dead(Error(Errc::kInvalidRecord, "bad")));
+  };
+  EXPECT_TRUE(world.runner.run_round());
+  ASSERT_EQ(letters.size(), 1U);
+  world.worker->on_run = [&](LaneRuns& runs) { runs.answer_letter(letters[0], true); };
+  EXPECT_TRUE(world.runner.run_round());
+  world.worker->on_run = [](LaneRuns&) {};
+  EXPECT_FALSE(world.runner.run_round());
+}
+
 }  // namespace
 }  // namespace weir::internal
