@@ -52,6 +52,7 @@ struct PartitionCommit {
   std::uint32_t epoch = 0;
   std::uint64_t version = 0;  // of the tracker, from the same moment (C3)
   CommittedOffset offset;
+  bool may_have_map = false;  // refused as too large: without it, it may pass
 };
 
 enum class CommitResult : std::uint8_t {

@@ -128,14 +128,16 @@ std::optional<PartitionCommit> Dispatcher::snapshot(std::uint32_t number) {
     return std::nullopt;
   }
   CommitMetadata metadata = partition.times;
-  if (options_.writes_lane_map && !partition.drops_map) {
+  const bool may_have_map = options_.writes_lane_map && !partition.drops_map;
+  if (may_have_map) {
     metadata.lane_map = lane_map(partition, lane_map_room(metadata));
   }
   PartitionCommit commit{
       .partition = number,
       .epoch = partition.epoch,
       .version = tracker.version(),
-      .offset = {value, tracker.commit_epoch(), encode_commit_metadata(metadata)}};
+      .offset = {value, tracker.commit_epoch(), encode_commit_metadata(metadata)},
+      .may_have_map = may_have_map};
   if (value == partition.acked && commit.offset.metadata == partition.acked_metadata) {
     partition.acked_version = commit.version;
     return std::nullopt;

@@ -183,10 +183,19 @@ Status SessionEngineImpl::continue_commit() {
   if (commit_.empty() || flushes_left_ > 0) {
     return {};
   }
+  WrittenCommit written = write_commit();
+  // What passes is tried again; a fenced member gets its partitions anew.
+  const bool is_for_the_caller =
+      !written.is_worth_repeating &&
+      (written.status.ok() || written.status.error().code() != Errc::kFenced);
+  return is_for_the_caller ? std::move(written.status) : Status();
+}
+
+SessionEngineImpl::WrittenCommit SessionEngineImpl::write_commit() {
   const std::vector<PartitionCommit> commits = std::exchange(commit_, {});
   if (!flush_failure_.ok()) {
     dispatcher_.finish_commit(CommitResult::kRetry);
-    return flush_failure_;
+    return {flush_failure_, false};
   }
   std::vector<PartitionOffset> offsets;
   for (const PartitionCommit& commit : commits) {
@@ -196,29 +205,31 @@ Status SessionEngineImpl::continue_commit() {
       offsets.emplace_back(names_[commit.partition], commit.offset);
     }
   }
-  const Status status = offsets.empty() ? Status() : parts_.group->commit(offsets);
+  Status status = offsets.empty() ? Status() : parts_.group->commit(offsets);
   const CommitResult result = commit_result(status);
   dispatcher_.finish_commit(result);
   ++(status.ok() ? commits_ : commit_failures_);
-  const bool was_without_map =
-      std::exchange(commits_without_map_, result == CommitResult::kMetadataTooLarge);
+  bool is_worth_repeating = false;
   switch (result) {
     case CommitResult::kOk:
-      return {};
+      break;
     case CommitResult::kMetadataTooLarge:
-      if (was_without_map) {
-        return status;  // not the map's fault
+      is_worth_repeating =
+          std::any_of(commits.begin(), commits.end(),
+                      [](const PartitionCommit& commit) { return commit.may_have_map; });
+      if (is_worth_repeating) {
+        WEIR_WARN("a commit without its lane map follows: {}", status.error().message());
       }
-      WEIR_WARN("a commit without its lane map follows: {}", status.error().message());
-      return {};
+      break;
     case CommitResult::kFenced:
       lose_all();
-      return {};
+      break;
     case CommitResult::kRetry:
-      // A rebalance or a full disk passes; anything else is for the caller.
-      return is_retriable(status.error().code()) ? Status() : status;
+      // A rebalance or a full disk passes.
+      is_worth_repeating = is_retriable(status.error().code());
+      break;
   }
-  return {};
+  return {std::move(status), is_worth_repeating};
 }
 
 void SessionEngineImpl::lose_all() {

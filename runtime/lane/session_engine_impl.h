@@ -53,8 +53,16 @@ class SessionEngineImpl final : public SessionEngine, GroupListener {
   void apply_pauses();
   // Begins a commit of `only` (empty: of all) and asks for the flushes.
   void begin_commit(std::span<const std::uint32_t> only);
-  // Writes the offsets once every worker has flushed.
+  // Writes the offsets once every worker has flushed. Errors: those that no other commit mends.
   Status continue_commit();
+  struct WrittenCommit {
+    Status status;
+    bool is_worth_repeating = false;
+  };
+  // Requires: a commit is in flight, every worker has flushed.
+  WrittenCommit write_commit();
+  // Commits `numbers` and repeats it while that may help, until `deadline`.
+  Status commit_last(std::span<const std::uint32_t> numbers, MonotonicTime deadline);
   // What it would have committed stays to be committed.
   void give_up_commit();
   CommitResult commit_result(const Status& status) const;
@@ -90,7 +98,6 @@ class SessionEngineImpl final : public SessionEngine, GroupListener {
   LaneRunner::Outbox outbox_;
   std::uint64_t commits_ = 0;
   std::uint64_t commit_failures_ = 0;
-  bool commits_without_map_ = false;  // the commit before was refused with it
   bool is_joined_ = false;
   bool is_closed_ = false;
   bool is_in_callback_ = false;

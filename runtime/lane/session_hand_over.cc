@@ -14,6 +14,10 @@ namespace {
 // A blocked wait looks at the clock again at least so often.
 constexpr Duration kLookAgain = std::chrono::milliseconds(10);
 constexpr Duration kLastCommitMax = std::chrono::seconds(5);
+// Between attempts at the last commit.
+constexpr Duration kCommitAgainMin = std::chrono::milliseconds(10);
+constexpr Duration kCommitAgainMax = std::chrono::milliseconds(500);
+constexpr int kCommitsWithoutThreadsMax = 16;
 
 // A callback of the group: what it waits for may not poll the group again.
 class CallbackScope {
@@ -123,7 +127,7 @@ void SessionEngineImpl::on_revoked(std::span<const TopicPartition> partitions) {
       numbers.push_back(number);
     }
   }
-  // A commit that fails here is not repeated: the next owner starts at the one before.
+  // What is not committed here is repeated: the next owner starts at the commit before.
   const Status status = hand_over(numbers, Dispatcher::Drain::kRunning, now() + options_.drain_max);
   if (!status.ok()) {
     WEIR_WARN("partitions were given up without their last commit; what it held is repeated: {}",
@@ -176,9 +180,35 @@ void SessionEngineImpl::give_up_commit() {
   }
 }
 
+Status SessionEngineImpl::commit_last(std::span<const std::uint32_t> numbers,
+                                      MonotonicTime deadline) {
+  Duration pause = kCommitAgainMin;
+  for (int attempts = 1;; ++attempts) {
+    begin_commit(numbers);
+    if (commit_.empty()) {
+      return {};
+    }
+    if (!exchange_until(deadline, [&] { return flushes_left_ == 0; })) {
+      give_up_commit();
+      return Error(Errc::kTimedOut, "the flush before the last commit did not end in time");
+    }
+    if (commit_.empty()) {
+      continue;  // a callback of the group dealt with it
+    }
+    WrittenCommit written = write_commit();
+    // Without threads no time passes here.
+    const bool is_last =
+        now() >= deadline || (!options_.has_threads && attempts == kCommitsWithoutThreadsMax);
+    if (written.status.ok() || !written.is_worth_repeating || is_last) {
+      return std::move(written.status);
+    }
+    exchange_until(std::min(deadline, now() + pause), [] { return false; });
+    pause = std::min(2 * pause, kCommitAgainMax);
+  }
+}
+
 Status SessionEngineImpl::hand_over(std::span<const std::uint32_t> numbers, Dispatcher::Drain drain,
                                     MonotonicTime deadline) {
-  Status status;
   // The last commit has its own part of the time, or handlers that do not end would take it all.
   const MonotonicTime drain_deadline =
       deadline - std::min<Duration>(kLastCommitMax, (deadline - now()) / 5);
@@ -196,20 +226,17 @@ Status SessionEngineImpl::hand_over(std::span<const std::uint32_t> numbers, Disp
               numbers.size());
   }
   // The commit that was in flight: one at a time (C4).
-  status = continue_commit();
+  Status status;
+  if (!commit_.empty() && flushes_left_ == 0) {
+    status = write_commit().status;
+  }
   give_up_commit();
   std::vector<std::uint32_t> left;
   std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(left),
                [&](std::uint32_t number) { return dispatcher_.is_assigned(number); });
   if (!left.empty()) {
-    begin_commit(left);
-    if (exchange_until(deadline, [&] { return flushes_left_ == 0; })) {
-      status = continue_commit();
-    } else if (!commit_.empty()) {
-      status = Error(Errc::kTimedOut, "the flush before the last commit did not end in time");
-    }
+    status = commit_last(left, deadline);
   }
-  give_up_commit();
   for (const std::uint32_t number : left) {
     if (dispatcher_.is_assigned(number)) {
       dispatcher_.release(number);
