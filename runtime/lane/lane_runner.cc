@@ -42,7 +42,8 @@ void LaneRunner::send(std::vector<ShardMessage> messages) {
     const MutexLock lock(mutex_);
     std::move(messages.begin(), messages.end(), std::back_inserter(inbox_.messages));
     if (has_command) {
-      has_command_.store(true, std::memory_order_release);
+      inbox_.has_command = true;
+      is_wanted_.store(true, std::memory_order_release);
     }
   }
   condition_.notify_one();
@@ -68,6 +69,7 @@ void LaneRunner::request_flush() {
   {
     const MutexLock lock(mutex_);
     ++inbox_.flushes;
+    is_wanted_.store(true, std::memory_order_release);
   }
   condition_.notify_one();
 }
@@ -96,8 +98,14 @@ void LaneRunner::take(Outbox& outbox) {
 }
 
 bool LaneRunner::next(Attempt& attempt) {
-  if (budget_ == 0 || has_command_.load(std::memory_order_acquire) ||
-      !shard_.start(attempt, now_)) {
+  if (budget_ == 0 || is_wanted_.load(std::memory_order_acquire)) {
+    return false;
+  }
+  if (++looks_ % kAttemptsALook == 0 && clock_.monotonic() - now_ >= kRoundMax) {
+    budget_ = 0;
+    return false;
+  }
+  if (!shard_.start(attempt, now_)) {
     return false;
   }
   --budget_;
@@ -125,7 +133,8 @@ void LaneRunner::answer_letter(RunId letter, bool ok) {
 void LaneRunner::take_inbox() {
   const MutexLock lock(mutex_);
   is_woken_ = false;
-  takes_all_ = has_command_.exchange(false, std::memory_order_acq_rel);
+  is_wanted_.store(false, std::memory_order_release);
+  takes_all_ = std::exchange(inbox_.has_command, false);
   taken_.outcomes.swap(inbox_.outcomes);
   taken_.answers.swap(inbox_.answers);
   taken_.flushes += std::exchange(inbox_.flushes, 0);

@@ -108,5 +108,42 @@ TEST(LaneRunner, AnOutcomeOrAnAnswerIsWork) {
   EXPECT_FALSE(world.runner.run_round());
 }
 
+// A round has a bound in time, so that reports, flushes and letters go on beside slow handlers.
+TEST(LaneRunner, ARoundEndsAfterAMillisecond) {
+  RunnerWorld world;
+  int handled = 0;
+  world.worker->on_run = [&](LaneRuns& runs) {
+    for (Attempt attempt; runs.next(attempt); ++handled) {
+      world.clock.advance(microseconds(50));
+      runs.finish(attempt.run, Outcome::ok());
+    }
+  };
+  world.records("a", 1'000);
+  world.runner.run_round();
+  EXPECT_GE(handled, 16);
+  EXPECT_LE(handled, 36);
+}
+
+TEST(LaneRunner, ARequestForAFlushEndsTheRound) {
+  RunnerWorld world;
+  int handled = 0;
+  world.worker->on_run = [&](LaneRuns& runs) {
+    for (Attempt attempt; runs.next(attempt);) {
+      if (++handled == 3) {
+        world.runner.request_flush();
+      }
+      runs.finish(attempt.run, Outcome::ok());
+    }
+  };
+  world.records("a", 1'000);
+  world.runner.run_round();
+  EXPECT_EQ(handled, 3);
+  world.runner.run_round();
+  EXPECT_EQ(handled, 1'000);
+  LaneRunner::Outbox outbox;
+  world.runner.take(outbox);
+  EXPECT_EQ(outbox.flushes, 1U);
+}
+
 }  // namespace
 }  // namespace weir::internal
