@@ -23,6 +23,9 @@ enum class DispatchMode : std::uint8_t {
   kSpread,  // sessions over all workers by the slot table; one partition uses all of them
 };
 
+// The bit above says in a lane map that records without a key are sessions of their own.
+inline constexpr std::uint16_t kExtractorsMax = 0x8000;
+
 struct DispatchOptions {
   std::uint32_t workers = 1;
   DispatchMode mode = DispatchMode::kLocal;
@@ -31,7 +34,7 @@ struct DispatchOptions {
   std::uint64_t bytes_max = 256U << 20U;     // of all blocks held; exceeded by one poll at most
   std::uint32_t batches_max = 4;             // messages under way to a worker
   bool writes_lane_map = true;
-  std::uint16_t extractor = 0;  // names how sessions are made of records
+  std::uint16_t extractor = 0;  // names how sessions are made of records; below kExtractorsMax
   Duration commit_interval = std::chrono::seconds(1);
   std::uint64_t commit_records = 10'000;
   Duration gap_timeout{};  // 0: never skipped
@@ -49,6 +52,7 @@ struct PartitionCommit {
   std::uint32_t epoch = 0;
   std::uint64_t version = 0;  // of the tracker, from the same moment (C3)
   CommittedOffset offset;
+  bool may_have_map = false;  // refused as too large: without it, it may pass
 };
 
 enum class CommitResult : std::uint8_t {
@@ -206,6 +210,7 @@ class Dispatcher {
   bool has_congested_worker(std::uint32_t number) const;
 
   // dispatcher_commit.cc
+  std::uint16_t session_maker() const;
   void read_map(Partition& partition, const CommittedOffset& committed, Offset log_end);
   std::string lane_map(const Partition& partition, std::size_t bytes_max);
   void list_unfinished(const CommitTracker& tracker, LaneMap& offsets, LaneMap& sessions);

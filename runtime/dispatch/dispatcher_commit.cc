@@ -31,6 +31,12 @@ bool insert_hash(std::vector<std::uint64_t>& table, std::uint64_t hash) {
 
 }  // namespace
 
+// Everything that decides which records are one session.
+std::uint16_t Dispatcher::session_maker() const {
+  const unsigned nulls = options_.has_unordered_null_sessions ? kExtractorsMax : 0U;
+  return static_cast<std::uint16_t>(options_.extractor | nulls);
+}
+
 void Dispatcher::read_map(Partition& partition, const CommittedOffset& committed, Offset log_end) {
   Result<CommitMetadata> metadata = decode_commit_metadata(committed.metadata);
   if (!metadata.ok()) {
@@ -44,7 +50,7 @@ void Dispatcher::read_map(Partition& partition, const CommittedOffset& committed
   }
   Result<LaneMap> map = decode_lane_map(bytes);
   if (!map.ok() || map->base != committed.offset ||
-      (map->form == LaneMap::Form::kSessions && map->extractor != options_.extractor)) {
+      (map->form == LaneMap::Form::kSessions && map->extractor != session_maker())) {
     ++counters_.maps_ignored;
     return;
   }
@@ -97,7 +103,7 @@ std::string Dispatcher::lane_map(const Partition& partition, std::size_t bytes_m
   }
   LaneMap sessions = offsets;
   sessions.form = LaneMap::Form::kSessions;
-  sessions.extractor = options_.extractor;
+  sessions.extractor = session_maker();
   if (tracker.highest_done() >= base) {
     list_unfinished(tracker, offsets, sessions);
   } else if (offsets.attempts.empty()) {
@@ -122,14 +128,16 @@ std::optional<PartitionCommit> Dispatcher::snapshot(std::uint32_t number) {
     return std::nullopt;
   }
   CommitMetadata metadata = partition.times;
-  if (options_.writes_lane_map && !partition.drops_map) {
+  const bool may_have_map = options_.writes_lane_map && !partition.drops_map;
+  if (may_have_map) {
     metadata.lane_map = lane_map(partition, lane_map_room(metadata));
   }
   PartitionCommit commit{
       .partition = number,
       .epoch = partition.epoch,
       .version = tracker.version(),
-      .offset = {value, tracker.commit_epoch(), encode_commit_metadata(metadata)}};
+      .offset = {value, tracker.commit_epoch(), encode_commit_metadata(metadata)},
+      .may_have_map = may_have_map};
   if (value == partition.acked && commit.offset.metadata == partition.acked_metadata) {
     partition.acked_version = commit.version;
     return std::nullopt;

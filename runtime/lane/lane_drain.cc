@@ -43,6 +43,29 @@ void LaneShard::discard_stash(std::uint32_t number) {
   partition.is_pressed = false;
 }
 
+// What is stashed for one lane; others behind it may find room now.
+void LaneShard::discard_stashed(std::uint32_t index) {
+  Lane& lane = lanes_[index];
+  Partition& partition = partitions_[lane.partition];
+  std::uint32_t kept = kNone;
+  for (std::uint32_t node = partition.stash_head; node != kNone && lane.stashed > 0;) {
+    const std::uint32_t next = nodes_[node].next;
+    if (nodes_[node].lane != index) {
+      kept = node;
+    } else {
+      (kept == kNone ? partition.stash_head : nodes_[kept].next) = next;
+      partition.stash_tail = next == kNone ? kept : partition.stash_tail;
+      --partition.stash_count;
+      --lane.stashed;
+      push_completion(lane, nodes_[node], Fate::kDiscarded, true);
+      --partition.records;
+      nodes_.release(node);
+    }
+    node = next;
+  }
+  drain_stash(lane.partition);
+}
+
 void LaneShard::discard_queue(std::uint32_t index) {
   Lane& lane = lanes_[index];
   if (lane.length > options_.lane_records_max) {
@@ -65,6 +88,9 @@ void LaneShard::discard_lane(std::uint32_t index) {
   Lane& lane = lanes_[index];
   if (lane.state == LaneState::kWaiting) {
     timers_.remove(index);
+  }
+  if (lane.stashed > 0) {
+    discard_stashed(index);
   }
   discard_queue(index);
   if (lane.state == LaneState::kRunning) {

@@ -44,11 +44,19 @@ LaneShard::Failure& LaneShard::failure(std::uint32_t index, MonotonicTime now) {
 }
 
 void LaneShard::forget_failure(std::uint32_t index) {
-  if (lanes_[index].has(Lane::kFailing)) {
-    lanes_[index].clear(Lane::kFailing);
-    lanes_[index].clear(Lane::kSkipping);
-    failures_.erase(index);
+  if (!lanes_[index].has(Lane::kFailing)) {
+    return;
   }
+  lanes_[index].clear(Lane::kFailing);
+  lanes_[index].clear(Lane::kSkipping);
+  const auto entry = failures_.find(index);
+  if (entry->second.letter != 0) {
+    // Not written yet: it would name what is gone.
+    std::erase_if(letters_, [id = RunId{index, entry->second.letter}](const DeadLetter& letter) {
+      return letter.id == id;
+    });
+  }
+  failures_.erase(entry);
 }
 
 void LaneShard::retry(std::uint32_t index, Outcome outcome, MonotonicTime now) {
@@ -212,8 +220,11 @@ void LaneShard::stop_handler_timer(std::uint32_t index) {
   }
 }
 
-void LaneShard::finish_skipped(std::uint32_t index, const Outcome& outcome) {
+void LaneShard::finish_skipped(std::uint32_t index, Outcome outcome) {
   Lane& lane = lanes_[index];
+  if (outcome.kind == Outcome::Kind::kStop) {
+    report_stop(std::move(outcome.cause));
+  }
   const bool is_ok = outcome.kind == Outcome::Kind::kOk;
   counters_.late_success_after_skip += is_ok ? 1U : 0U;
   if (nodes_[lane.current].is_terminal) {
@@ -231,8 +242,11 @@ void LaneShard::finish_skipped(std::uint32_t index, const Outcome& outcome) {
   settle(index, false);
 }
 
-void LaneShard::finish_detached(std::uint32_t index) {
+void LaneShard::finish_detached(std::uint32_t index, Outcome outcome) {
   Lane& lane = lanes_[index];
+  if (outcome.kind == Outcome::Kind::kStop) {
+    report_stop(std::move(outcome.cause));
+  }
   ++counters_.detached_returns;
   forget_failure(index);
   complete(index, lane.current, Fate::kDetached);
@@ -277,12 +291,23 @@ void LaneShard::release(std::uint32_t partition, NullableBytes session, std::uin
   }
 }
 
-void LaneShard::halt(std::uint32_t index, Status cause) {
-  Lane& lane = lanes_[index];
+void LaneShard::report_stop(Status cause) {
   if (!report_.stop.has_value()) {
     report_.stop = cause.ok()
                        ? Error(Errc::kHandlerThrew, "a handler asked to stop and gave no cause")
                        : std::move(cause).error();
+  }
+}
+
+void LaneShard::halt(std::uint32_t index, Status cause) {
+  report_stop(std::move(cause));
+  Lane& lane = lanes_[index];
+  const Partition& partition = partitions_[lane.partition];
+  if (partition.is_draining && !partition.keeps_queued) {
+    forget_failure(index);
+    complete(index, lane.current, Fate::kDiscarded);
+    settle(index, false);
+    return;
   }
   push_front(index, lane.current);
   lane.current = kNone;

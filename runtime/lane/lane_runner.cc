@@ -41,9 +41,10 @@ void LaneRunner::send(std::vector<ShardMessage> messages) {
   {
     const MutexLock lock(mutex_);
     std::move(messages.begin(), messages.end(), std::back_inserter(inbox_.messages));
-  }
-  if (has_command) {
-    has_command_.store(true, std::memory_order_release);
+    if (has_command) {
+      inbox_.has_command = true;
+      is_wanted_.store(true, std::memory_order_release);
+    }
   }
   condition_.notify_one();
 }
@@ -68,6 +69,7 @@ void LaneRunner::request_flush() {
   {
     const MutexLock lock(mutex_);
     ++inbox_.flushes;
+    is_wanted_.store(true, std::memory_order_release);
   }
   condition_.notify_one();
 }
@@ -96,8 +98,14 @@ void LaneRunner::take(Outbox& outbox) {
 }
 
 bool LaneRunner::next(Attempt& attempt) {
-  if (budget_ == 0 || has_command_.load(std::memory_order_acquire) ||
-      !shard_.start(attempt, now_)) {
+  if (budget_ == 0 || is_wanted_.load(std::memory_order_acquire)) {
+    return false;
+  }
+  if (++looks_ % kAttemptsALook == 0 && clock_.monotonic() - now_ >= kRoundMax) {
+    budget_ = 0;
+    return false;
+  }
+  if (!shard_.start(attempt, now_)) {
     return false;
   }
   --budget_;
@@ -105,16 +113,28 @@ bool LaneRunner::next(Attempt& attempt) {
 }
 
 void LaneRunner::finish(RunId run, Outcome outcome) {
-  shard_.finish(run, std::move(outcome), now_);
+  has_ended_ = true;
+  if (is_writing_) {
+    ended_.outcomes.emplace_back(run, std::move(outcome));
+  } else {
+    shard_.finish(run, std::move(outcome), now_);
+  }
 }
 
 void LaneRunner::answer_letter(RunId letter, bool ok) {
-  shard_.letter_done(letter, ok, now_);
+  has_ended_ = true;
+  if (is_writing_) {
+    ended_.answers.emplace_back(letter, ok);
+  } else {
+    shard_.letter_done(letter, ok, now_);
+  }
 }
 
 void LaneRunner::take_inbox() {
   const MutexLock lock(mutex_);
   is_woken_ = false;
+  is_wanted_.store(false, std::memory_order_release);
+  takes_all_ = std::exchange(inbox_.has_command, false);
   taken_.outcomes.swap(inbox_.outcomes);
   taken_.answers.swap(inbox_.answers);
   taken_.flushes += std::exchange(inbox_.flushes, 0);
@@ -127,7 +147,6 @@ void LaneRunner::take_inbox() {
 }
 
 void LaneRunner::apply_messages() {
-  const bool takes_all = has_command_.exchange(false, std::memory_order_acq_rel);
   while (applied_ < taken_.messages.size()) {
     ShardMessage& message = taken_.messages[applied_++];
     shard_.apply(message, now_);
@@ -136,7 +155,7 @@ void LaneRunner::apply_messages() {
       message.records.clear();
       arrived_.push_back(std::move(message.records));
     }
-    if (!takes_all) {
+    if (!takes_all_) {
       break;
     }
   }
@@ -145,13 +164,23 @@ void LaneRunner::apply_messages() {
 void LaneRunner::write_letters() {
   while (!shard_.letters().empty()) {
     const std::vector<DeadLetter> letters = std::exchange(shard_.letters(), {});
+    is_writing_ = true;
     worker_->write(letters, *this);
+    is_writing_ = false;
+    for (auto& [run, outcome] : ended_.outcomes) {
+      shard_.finish(run, std::move(outcome), now_);
+    }
+    for (const auto& [letter, ok] : ended_.answers) {
+      shard_.letter_done(letter, ok, now_);
+    }
+    ended_.outcomes.clear();
+    ended_.answers.clear();
   }
 }
 
 bool LaneRunner::run_round() {
   now_ = clock_.monotonic();
-  // A command's flag is set behind its message: what is not seen here ends the round.
+  has_ended_ = false;
   take_inbox();
   bool has_worked = applied_ < taken_.messages.size() || !taken_.outcomes.empty() ||
                     !taken_.answers.empty() || taken_.flushes > 0;
@@ -175,7 +204,7 @@ bool LaneRunner::run_round() {
     worker_->cancel(run);
   }
   publish();
-  return has_worked;
+  return has_worked || has_ended_;
 }
 
 // What was promoted before a flush was asked for is in the report that goes out with its answer.

@@ -58,6 +58,7 @@ class LaneRunner final : LaneRuns {
     std::vector<std::pair<RunId, Outcome>> outcomes;
     std::vector<std::pair<RunId, bool>> answers;
     std::uint32_t flushes = 0;
+    bool has_command = false;  // in the messages
     bool empty() const {
       return messages.empty() && outcomes.empty() && answers.empty() && flushes == 0;
     }
@@ -65,7 +66,16 @@ class LaneRunner final : LaneRuns {
   // Of a round; at least twice what arrived in it, so that what is here does not grow while
   // handlers keep up, and stays in the cache.
   static constexpr std::uint32_t kAttemptsMin = 1'024;
+  // And in time, for reports, letters and timers: looked at every so many attempts.
+  static constexpr std::uint32_t kAttemptsALook = 16;
+  static constexpr Duration kRoundMax = std::chrono::milliseconds(1);
   static constexpr std::size_t kSpareReportsMax = 8;
+
+  // What ends while letters are written is applied behind it: it may free what they borrow.
+  struct Ended {
+    std::vector<std::pair<RunId, Outcome>> outcomes;
+    std::vector<std::pair<RunId, bool>> answers;
+  };
 
   bool next(Attempt& attempt) override;
   void finish(RunId run, Outcome outcome) override;
@@ -86,11 +96,19 @@ class LaneRunner final : LaneRuns {
   std::function<void()> notify_;
   MonotonicTime now_{};
   std::uint32_t budget_ = 0;
+  std::uint32_t looks_ = 0;
   Inbox taken_;
   std::size_t applied_ = 0;  // of taken_.messages
+  Ended ended_;
+  bool is_writing_ = false;
   std::vector<std::vector<Delivery>> arrived_;
 
-  std::atomic<bool> has_command_{false};  // ends a round early: a drain must not wait for handlers
+  bool takes_all_ = false;  // of taken_.messages, in this round: a command came
+  bool has_ended_ = false;  // an attempt or a letter, in this round
+
+  // A command or a request for a flush is in the inbox: ends a round early, since drains and
+  // commits must not wait for handlers. Set and cleared with the inbox, read without its lock.
+  std::atomic<bool> is_wanted_{false};
 
   Mutex mutex_;
   CondVar condition_;

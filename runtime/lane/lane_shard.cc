@@ -299,7 +299,7 @@ void LaneShard::finish(RunId run, Outcome outcome, MonotonicTime now) {
   Lane& lane = lanes_[run.lane];
   lane.run_number = 0;
   if (nodes_[lane.current].epoch != partitions_[lane.partition].epoch) {
-    finish_detached(run.lane);
+    finish_detached(run.lane, std::move(outcome));
     return;
   }
   WEIR_ASSERT(running_ > 0);
@@ -307,7 +307,7 @@ void LaneShard::finish(RunId run, Outcome outcome, MonotonicTime now) {
   stop_handler_timer(run.lane);
   lane.state = LaneState::kIdle;  // until what follows says otherwise
   if (lane.has(Lane::kSkipping)) [[unlikely]] {
-    finish_skipped(run.lane, outcome);
+    finish_skipped(run.lane, std::move(outcome));
     return;
   }
   switch (outcome.kind) {

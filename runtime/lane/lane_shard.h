@@ -191,8 +191,8 @@ class LaneShard {
 
   // lane_failure.cc
   void stop_handler_timer(std::uint32_t index);
-  void finish_skipped(std::uint32_t index, const Outcome& outcome);
-  void finish_detached(std::uint32_t index);
+  void finish_skipped(std::uint32_t index, Outcome outcome);
+  void finish_detached(std::uint32_t index, Outcome outcome);
   Failure& failure(std::uint32_t index, MonotonicTime now);
   void forget_failure(std::uint32_t index);
   void retry(std::uint32_t index, Outcome outcome, MonotonicTime now);
@@ -201,10 +201,12 @@ class LaneShard {
   void begin_letter(std::uint32_t index, DeadLetterReason reason, MonotonicTime now);
   void send_letter(std::uint32_t index);
   void set_quarantined(std::uint32_t index);
+  void report_stop(Status cause);
   void halt(std::uint32_t index, Status cause);
 
   // lane_drain.cc
   void discard_stash(std::uint32_t number);
+  void discard_stashed(std::uint32_t index);
   void discard_queue(std::uint32_t index);
   void discard_lane(std::uint32_t index);
   void check_drained(std::uint32_t number);

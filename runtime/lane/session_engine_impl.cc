@@ -120,8 +120,9 @@ bool SessionEngineImpl::exchange() {
       dispatcher_.recycle(std::move(records));
     }
     flushes_left_ -= outbox_.flushes;
-    if (!outbox_.flush_error.ok() && flush_error_.ok()) {
-      flush_error_ = std::move(outbox_.flush_error);
+    if (!outbox_.flush_error.ok() && flush_failure_.ok()) {
+      ++commit_failures_;
+      flush_failure_ = std::move(outbox_.flush_error);
     }
   }
   send_messages();
@@ -150,11 +151,13 @@ void SessionEngineImpl::apply_pauses() {
 }
 
 void SessionEngineImpl::begin_commit(std::span<const std::uint32_t> only) {
+  if (!flush_failure_.ok()) {
+    return;
+  }
   commit_ = dispatcher_.begin_commit(now(), only);
   if (commit_.empty()) {
     return;
   }
-  flush_error_ = {};
   // Answers to flushes of a commit that was given up still come.
   flushes_left_ += static_cast<std::uint32_t>(workers_.size());
   for (const auto& worker : workers_) {
@@ -180,11 +183,19 @@ Status SessionEngineImpl::continue_commit() {
   if (commit_.empty() || flushes_left_ > 0) {
     return {};
   }
+  WrittenCommit written = write_commit();
+  // What passes is tried again; a fenced member gets its partitions anew.
+  const bool is_for_the_caller =
+      !written.is_worth_repeating &&
+      (written.status.ok() || written.status.error().code() != Errc::kFenced);
+  return is_for_the_caller ? std::move(written.status) : Status();
+}
+
+SessionEngineImpl::WrittenCommit SessionEngineImpl::write_commit() {
   const std::vector<PartitionCommit> commits = std::exchange(commit_, {});
-  if (!flush_error_.ok()) {
-    ++commit_failures_;
+  if (!flush_failure_.ok()) {
     dispatcher_.finish_commit(CommitResult::kRetry);
-    return std::exchange(flush_error_, {});
+    return {flush_failure_, false};
   }
   std::vector<PartitionOffset> offsets;
   for (const PartitionCommit& commit : commits) {
@@ -194,29 +205,31 @@ Status SessionEngineImpl::continue_commit() {
       offsets.emplace_back(names_[commit.partition], commit.offset);
     }
   }
-  const Status status = offsets.empty() ? Status() : parts_.group->commit(offsets);
+  Status status = offsets.empty() ? Status() : parts_.group->commit(offsets);
   const CommitResult result = commit_result(status);
   dispatcher_.finish_commit(result);
   ++(status.ok() ? commits_ : commit_failures_);
-  const bool was_without_map =
-      std::exchange(commits_without_map_, result == CommitResult::kMetadataTooLarge);
+  bool is_worth_repeating = false;
   switch (result) {
     case CommitResult::kOk:
-      return {};
+      break;
     case CommitResult::kMetadataTooLarge:
-      if (was_without_map) {
-        return status;  // not the map's fault
+      is_worth_repeating =
+          std::any_of(commits.begin(), commits.end(),
+                      [](const PartitionCommit& commit) { return commit.may_have_map; });
+      if (is_worth_repeating) {
+        WEIR_WARN("a commit without its lane map follows: {}", status.error().message());
       }
-      WEIR_WARN("a commit without its lane map follows: {}", status.error().message());
-      return {};
+      break;
     case CommitResult::kFenced:
       lose_all();
-      return {};
+      break;
     case CommitResult::kRetry:
-      // A rebalance or a full disk passes; anything else is for the caller.
-      return is_retriable(status.error().code()) ? Status() : status;
+      // A rebalance or a full disk passes.
+      is_worth_repeating = is_retriable(status.error().code());
+      break;
   }
-  return {};
+  return {std::move(status), is_worth_repeating};
 }
 
 void SessionEngineImpl::lose_all() {
@@ -269,6 +282,7 @@ Status SessionEngineImpl::run_once(Duration timeout) {
   WEIR_TRY(parts_.group->poll());
   WEIR_TRY(std::exchange(callback_error_, {}));
   const bool has_worked = exchange();
+  WEIR_TRY(Status(flush_failure_));
   if (dispatcher_.stop_cause().has_value()) {
     return *dispatcher_.stop_cause();
   }
@@ -358,6 +372,12 @@ Result<std::unique_ptr<SessionEngine>> SessionEngine::open(const SessionOptions&
     return Error(Errc::kInvalidConfig,
                  "session bounds: lane, window, running and lanes are at least 1, the stash's low "
                  "mark is below its high mark");
+  }
+  if (options.extractor_id >= internal::kExtractorsMax ||
+      (parts.extractor && options.extractor_id == 0)) {
+    return Error(Errc::kInvalidConfig,
+                 fmt::format("an extractor of sessions needs an id from 1 to {}; it has {}",
+                             internal::kExtractorsMax - 1, options.extractor_id));
   }
   auto engine = std::make_unique<internal::SessionEngineImpl>(options, std::move(parts));
   WEIR_TRY(engine->join(std::move(topics)));

@@ -53,11 +53,22 @@ class SessionEngineImpl final : public SessionEngine, GroupListener {
   void apply_pauses();
   // Begins a commit of `only` (empty: of all) and asks for the flushes.
   void begin_commit(std::span<const std::uint32_t> only);
-  // Writes the offsets once every worker has flushed.
+  // Writes the offsets once every worker has flushed. Errors: those that no other commit mends.
   Status continue_commit();
+  struct WrittenCommit {
+    Status status;
+    bool is_worth_repeating = false;
+  };
+  // Requires: a commit is in flight, every worker has flushed.
+  WrittenCommit write_commit();
+  // Commits `numbers` and repeats it while that may help, until `deadline`.
+  Status commit_last(std::span<const std::uint32_t> numbers, MonotonicTime deadline);
+  // What it would have committed stays to be committed.
+  void give_up_commit();
   CommitResult commit_result(const Status& status) const;
   void lose_all();
-  // Drains and commits `numbers`, until `deadline` at the latest, and gives them up.
+  // Drains and commits `numbers`, until `deadline` at the latest, and gives them up. Requires: they
+  // are assigned.
   Status hand_over(std::span<const std::uint32_t> numbers, Dispatcher::Drain drain,
                    MonotonicTime deadline);
   // Exchanges until `is_done` or the deadline. False: the deadline. A close goes on polling the
@@ -81,12 +92,12 @@ class SessionEngineImpl final : public SessionEngine, GroupListener {
   std::vector<bool> paused_;               // by number
   std::vector<PartitionCommit> commit_;    // being flushed or written
   std::uint32_t flushes_left_ = 0;
-  Status flush_error_;
+  // Of the first flush that failed: what it lost may be below every later commit, so there is none.
+  Status flush_failure_;
   Status callback_error_;  // of a callback of the group, for run_once() to return
   LaneRunner::Outbox outbox_;
   std::uint64_t commits_ = 0;
   std::uint64_t commit_failures_ = 0;
-  bool commits_without_map_ = false;  // the commit before was refused with it
   bool is_joined_ = false;
   bool is_closed_ = false;
   bool is_in_callback_ = false;

@@ -14,6 +14,25 @@ namespace {
 // A blocked wait looks at the clock again at least so often.
 constexpr Duration kLookAgain = std::chrono::milliseconds(10);
 constexpr Duration kLastCommitMax = std::chrono::seconds(5);
+// Between attempts at the last commit.
+constexpr Duration kCommitAgainMin = std::chrono::milliseconds(10);
+constexpr Duration kCommitAgainMax = std::chrono::milliseconds(500);
+constexpr int kCommitsWithoutThreadsMax = 16;
+
+// A callback of the group: what it waits for may not poll the group again.
+class CallbackScope {
+ public:
+  explicit CallbackScope(bool& is_inside) : is_inside_(is_inside), before_(is_inside) {
+    is_inside_ = true;
+  }
+  CallbackScope(const CallbackScope&) = delete;
+  CallbackScope& operator=(const CallbackScope&) = delete;
+  ~CallbackScope() { is_inside_ = before_; }
+
+ private:
+  bool& is_inside_;
+  bool before_;
+};
 
 }  // namespace
 
@@ -91,6 +110,7 @@ Status SessionEngineImpl::assign_partitions(std::span<const TopicPartition> part
 }
 
 void SessionEngineImpl::on_assigned(std::span<const TopicPartition> partitions) {
+  const CallbackScope scope(is_in_callback_);
   if (is_closed_) {
     return;  // leaves at once
   }
@@ -99,6 +119,7 @@ void SessionEngineImpl::on_assigned(std::span<const TopicPartition> partitions) 
 }
 
 void SessionEngineImpl::on_revoked(std::span<const TopicPartition> partitions) {
+  const CallbackScope scope(is_in_callback_);
   std::vector<std::uint32_t> numbers;
   for (const TopicPartition& partition : partitions) {
     const std::uint32_t number = number_of(partition);
@@ -106,7 +127,7 @@ void SessionEngineImpl::on_revoked(std::span<const TopicPartition> partitions) {
       numbers.push_back(number);
     }
   }
-  // A commit that fails here is not repeated: the next owner starts at the one before.
+  // What is not committed here is repeated: the next owner starts at the commit before.
   const Status status = hand_over(numbers, Dispatcher::Drain::kRunning, now() + options_.drain_max);
   if (!status.ok()) {
     WEIR_WARN("partitions were given up without their last commit; what it held is repeated: {}",
@@ -115,6 +136,7 @@ void SessionEngineImpl::on_revoked(std::span<const TopicPartition> partitions) {
 }
 
 void SessionEngineImpl::on_lost(std::span<const TopicPartition> partitions) {
+  const CallbackScope scope(is_in_callback_);
   for (const TopicPartition& partition : partitions) {
     const std::uint32_t number = number_of(partition);
     if (dispatcher_.is_assigned(number)) {
@@ -151,41 +173,69 @@ bool SessionEngineImpl::exchange_until(MonotonicTime deadline, IsDone is_done) {
   }
 }
 
-Status SessionEngineImpl::hand_over(std::span<const std::uint32_t> numbers, Dispatcher::Drain drain,
-                                    MonotonicTime deadline) {
-  Status status;
-  // The last commit has its own part of the time, or handlers that do not end would take it all.
-  const MonotonicTime drain_deadline =
-      deadline - std::min<Duration>(kLastCommitMax, (deadline - now()) / 5);
-  // The commit that is in flight first: one at a time (C4).
-  if (exchange_until(deadline, [&] { return flushes_left_ == 0; })) {
-    status = continue_commit();
-  }
-  std::vector<std::uint32_t> left;
-  std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(left),
-               [&](std::uint32_t number) { return dispatcher_.is_assigned(number); });
-  for (const std::uint32_t number : left) {
-    dispatcher_.drain(number, drain);
-  }
-  const bool has_drained = exchange_until(drain_deadline, [&] {
-    return std::all_of(left.begin(), left.end(),
-                       [&](std::uint32_t number) { return dispatcher_.is_drained(number); });
-  });
-  if (!has_drained) {
-    WEIR_WARN("{} partitions are given up while handlers still run: their effects may be repeated",
-              left.size());
-  }
-  if (!left.empty() && !dispatcher_.has_commit_in_flight()) {
-    begin_commit(left);
-    if (exchange_until(deadline, [&] { return flushes_left_ == 0; })) {
-      status = continue_commit();
-    } else if (!commit_.empty()) {
-      status = Error(Errc::kTimedOut, "the flush before the last commit did not end in time");
-    }
-  }
+void SessionEngineImpl::give_up_commit() {
   if (dispatcher_.has_commit_in_flight()) {
     dispatcher_.finish_commit(CommitResult::kRetry);
     commit_.clear();
+  }
+}
+
+Status SessionEngineImpl::commit_last(std::span<const std::uint32_t> numbers,
+                                      MonotonicTime deadline) {
+  Duration pause = kCommitAgainMin;
+  for (int attempts = 1;; ++attempts) {
+    begin_commit(numbers);
+    if (commit_.empty()) {
+      return {};
+    }
+    if (!exchange_until(deadline, [&] { return flushes_left_ == 0; })) {
+      give_up_commit();
+      return Error(Errc::kTimedOut, "the flush before the last commit did not end in time");
+    }
+    if (commit_.empty()) {
+      continue;  // a callback of the group dealt with it
+    }
+    WrittenCommit written = write_commit();
+    // Without threads no time passes here.
+    const bool is_last =
+        now() >= deadline || (!options_.has_threads && attempts == kCommitsWithoutThreadsMax);
+    if (written.status.ok() || !written.is_worth_repeating || is_last) {
+      return std::move(written.status);
+    }
+    exchange_until(std::min(deadline, now() + pause), [] { return false; });
+    pause = std::min(2 * pause, kCommitAgainMax);
+  }
+}
+
+Status SessionEngineImpl::hand_over(std::span<const std::uint32_t> numbers, Dispatcher::Drain drain,
+                                    MonotonicTime deadline) {
+  // The last commit has its own part of the time, or handlers that do not end would take it all.
+  const MonotonicTime drain_deadline =
+      deadline - std::min<Duration>(kLastCommitMax, (deadline - now()) / 5);
+  // The gate first: nothing new begins while anything is waited for.
+  for (const std::uint32_t number : numbers) {
+    dispatcher_.drain(number, drain);
+  }
+  const auto have_drained = [&] {
+    return std::all_of(numbers.begin(), numbers.end(),
+                       [&](std::uint32_t number) { return dispatcher_.is_drained(number); });
+  };
+  exchange_until(drain_deadline, [&] { return flushes_left_ == 0 && have_drained(); });
+  if (!have_drained()) {
+    WEIR_WARN("{} partitions are given up while handlers still run: their effects may be repeated",
+              numbers.size());
+  }
+  // The commit that was in flight: one at a time (C4).
+  Status status;
+  if (!commit_.empty() && flushes_left_ == 0) {
+    status = write_commit().status;
+  }
+  give_up_commit();
+  std::vector<std::uint32_t> left;
+  std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(left),
+               [&](std::uint32_t number) { return dispatcher_.is_assigned(number); });
+  if (!left.empty()) {
+    status = commit_last(left, deadline);
   }
   for (const std::uint32_t number : left) {
     if (dispatcher_.is_assigned(number)) {
@@ -194,7 +244,7 @@ Status SessionEngineImpl::hand_over(std::span<const std::uint32_t> numbers, Disp
   }
   callback_error_ = keep_first(assign_source());
   send_messages();
-  return status;
+  return flush_failure_.ok() ? status : flush_failure_;
 }
 
 Status SessionEngineImpl::close(Close mode, Duration deadline) {

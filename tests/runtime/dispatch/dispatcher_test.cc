@@ -89,6 +89,34 @@ TEST(Dispatcher, E3_IgnoresSessionsOfAnotherExtractor) {
   EXPECT_EQ(restarted(test)->run_all().size(), 500U);
 }
 
+// A map by session means nothing once records without a key make other sessions.
+TEST(Dispatcher, E3_IgnoresSessionsOfAnotherNullSession) {
+  DispatchOptions ordered;
+  DispatchOptions unordered;
+  unordered.has_unordered_null_sessions = true;
+  for (const DispatchOptions& mode : {ordered, unordered}) {
+    LanesTest test({}, mode);
+    test.assign();
+    for (std::uint64_t i = 1; i <= 500; ++i) {
+      test.log.add("s", i);
+      test.log.add("a", i);
+    }
+    test.log.add("", 1);
+    test.log.add("b", 1);
+    test.fetch();
+    while (const std::optional<Attempt> attempt = test.start()) {
+      if (attempt->session.view_or_empty() != "s" && !attempt->record->key.is_null()) {
+        test.finish(*attempt, Outcome::ok());
+      }
+    }
+    test.commit();
+
+    EXPECT_EQ(restarted(test, mode)->run_all().size(), 501U);
+    const bool is_ordered = !mode.has_unordered_null_sessions;
+    EXPECT_EQ(restarted(test, is_ordered ? unordered : ordered)->run_all().size(), 1'002U);
+  }
+}
+
 // T3 (PC #664): what ends while a commit is under way is committed by the next one.
 TEST(Dispatcher, C4_T3_CompletionDuringACommitIsNotForgotten) {
   LanesTest test;

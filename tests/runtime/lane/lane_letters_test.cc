@@ -223,6 +223,32 @@ TEST(GapSkip, IsPaidForWithSuccesses) {
   EXPECT_TRUE(test.engine.letters[0].empty());
 }
 
+// 2.6: no letter for a lost partition; and none that names what is gone.
+TEST(GapSkip, LetterThatIsNotSentGoesWithItsPartition) {
+  for (const bool is_waiting : {true, false}) {
+    LanesTest test({}, skipping());
+    const Attempt attempt = stuck_handler(test);
+    if (is_waiting) {
+      test.fail(attempt);
+    }
+    const std::uint32_t epoch = test.engine.dispatcher.epoch(0);
+    LaneShard& shard = *test.engine.shards[0];
+    shard.skip(0, epoch, 0, test.engine.now);
+    EXPECT_EQ(shard.letters().size(), 1U);
+    shard.detach(0, epoch + 1);
+    EXPECT_TRUE(shard.letters().empty());
+  }
+}
+
+TEST(GapSkip, LetterThatIsNotSentGoesWhenItsHandlerSucceeds) {
+  LanesTest test({}, skipping());
+  const Attempt attempt = stuck_handler(test);
+  LaneShard& shard = *test.engine.shards[0];
+  shard.skip(0, test.engine.dispatcher.epoch(0), 0, test.engine.now);
+  shard.finish(attempt.run, Outcome::ok(), test.engine.now);
+  EXPECT_TRUE(shard.letters().empty());
+}
+
 TEST(GapSkip, HandlerThatEndsBeforeItsLetterCounts) {
   LanesTest test({}, skipping());
   const Attempt stuck = stuck_handler(test);

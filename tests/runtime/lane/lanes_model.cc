@@ -267,6 +267,10 @@ void LanesModel::crash() {
 
 Outcome::Kind LanesModel::any_outcome() {
   const std::uint64_t draw = rng_.below(100);
+  if (rng_.chance(1, 300)) {
+    ++counts_["stops"];
+    return Outcome::Kind::kStop;
+  }
   return draw < 70 ? Outcome::Kind::kOk : draw < 93 ? Outcome::Kind::kRetry : Outcome::Kind::kDead;
 }
 
@@ -275,6 +279,9 @@ void LanesModel::step() {
   any_partition(&number);
   const std::uint32_t worker = any_worker();
   const std::uint64_t draw = rng_.below(1'000);
+  if (engine_->dispatcher.stop_cause().has_value() && rng_.chance(1, 100)) {
+    crash();  // the program ends; until then it drains
+  }
   Dispatcher& dispatcher = engine_->dispatcher;
   if (draw < 80) {
     append();
@@ -372,6 +379,15 @@ void LanesModel::check_partition(std::uint32_t number) {
 
 // Everything that is left runs to its end: nothing is stuck, nothing is lost, nothing leaks.
 void LanesModel::finish_everything() {
+  engine_->take_messages();
+  for (std::uint32_t worker = 0; worker < dispatch_.workers; ++worker) {
+    engine_->take_report(worker);
+    while (engine_->move_report(worker)) {
+    }
+  }
+  if (engine_->dispatcher.stop_cause().has_value()) {
+    crash();
+  }
   const auto is_done = [&] {
     for (std::uint32_t number = 0; number < kPartitions; ++number) {
       if (!engine_->dispatcher.is_assigned(number) ||

@@ -45,7 +45,7 @@ TEST(LanesModelTest, KeepsEveryRuleUnderRandomInterleavings) {
   RecordProperty("counts", text);
   std::puts(text.c_str());
   for (const char* what : {"attempts", "oks", "dead letters", "drops", "gaps skipped", "commits",
-                           "crashes", "drained", "deadlines", "lost", "replay skipped"}) {
+                           "crashes", "drained", "deadlines", "lost", "replay skipped", "stops"}) {
     EXPECT_GT(counts[what], 0U) << what << " never happened";
   }
 }

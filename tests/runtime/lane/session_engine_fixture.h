@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <climits>
 #include <deque>
 #include <map>
 #include <string>
@@ -25,9 +26,14 @@ class FakeGroup : public Group {
   }
   Status poll() override {
     ++polls;
+    if (std::exchange(is_polling, true)) {
+      ++nested_polls;
+      return {};
+    }
     for (; !due.empty(); due.pop_front()) {
       due.front()(*listener_);
     }
+    is_polling = false;
     return {};
   }
   Status leave() override {
@@ -36,6 +42,9 @@ class FakeGroup : public Group {
   }
   Status commit(std::span<const std::pair<TopicPartition, CommittedOffset>> offsets) override {
     ++commits;
+    if (repeats_commit_error) {
+      return commit_error;
+    }
     if (!commit_error.ok()) {
       return std::exchange(commit_error, {});
     }
@@ -60,9 +69,12 @@ class FakeGroup : public Group {
   }
 
   std::deque<std::function<void(GroupListener&)>> due;
-  Status commit_error;
+  Status commit_error;  // once
+  bool repeats_commit_error = false;
   int commits = 0;
   int polls = 0;
+  int nested_polls = 0;  // from inside a callback
+  bool is_polling = false;
   bool has_left = false;
 
  private:
@@ -80,6 +92,8 @@ struct TestHandlers {
   bool is_shut WEIR_GUARDED_BY(mutex) = false;  // handlers wait while it is
   int inside WEIR_GUARDED_BY(mutex) = 0;
   std::function<Outcome(const Attempt&)> outcome = [](const Attempt&) { return Outcome::ok(); };
+  std::function<Status()> flush = [] { return Status(); };
+  int attempts_max = INT_MAX;  // of a round
 
   void open_gate() {
     const MutexLock lock(mutex);
@@ -100,7 +114,7 @@ class TestWorker : public LaneWorker {
 
   void run(LaneRuns& runs) override {
     Attempt attempt;
-    while (runs.next(attempt)) {
+    for (int i = 0; i < handlers_.attempts_max && runs.next(attempt); ++i) {
       runs.finish(attempt.run, handle(attempt));
     }
   }
@@ -114,9 +128,11 @@ class TestWorker : public LaneWorker {
     }
   }
   Status flush() override {
-    const MutexLock lock(handlers_.mutex);
-    ++handlers_.flushes[number_];
-    return {};
+    {
+      const MutexLock lock(handlers_.mutex);
+      ++handlers_.flushes[number_];
+    }
+    return handlers_.flush();
   }
 
  private:

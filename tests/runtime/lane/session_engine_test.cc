@@ -1,5 +1,6 @@
 #include "tests/runtime/lane/session_engine_fixture.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -364,6 +365,20 @@ TEST(SessionEngine, RefusesBoundsThatMakeNoSense) {
   options = {};
   options.stash_records_low = options.stash_records_high;
   EXPECT_EQ(SessionEngine::open(options, {}, {}).error().code(), Errc::kInvalidConfig);
+}
+
+// A lane map by session belongs to the extractor that made the sessions: it has a name of its own.
+TEST(SessionEngine, E3_RefusesAnExtractorWithoutAnId) {
+  for (const std::uint16_t id : {std::uint16_t{0}, std::uint16_t{0x8000}}) {
+    SessionOptions options = without_threads();
+    options.extractor_id = id;
+    SessionEngine::Parts parts;
+    parts.extractor = [](const RecordBlock& block) {
+      return std::vector<NullableBytes>(block.records.size());
+    };
+    EXPECT_THAT(SessionEngine::open(options, std::move(parts), {}).error().message(),
+                ::testing::HasSubstr("extractor"));
+  }
 }
 
 }  // namespace

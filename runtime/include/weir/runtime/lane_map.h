@@ -36,7 +36,7 @@ struct LaneMap {
   Form form = Form::kOffsets;
   Offset base;                     // the committed offset that it belongs to
   Offset last;                     // the highest offset that it speaks of; base - 1: none
-  std::uint16_t extractor = 0;     // kSessions: who made sessions of records; another one: no use
+  std::uint16_t extractor = 0;     // kSessions: how sessions were made; another way: no use
   std::vector<Offset> unfinished;  // kOffsets; ascending
   std::vector<Head> heads;         // kSessions; ascending by offset
   // Records that failed often, with what they have used of their attempts; ascending.

@@ -46,8 +46,10 @@ struct SessionOptions {
   Duration commit_interval = std::chrono::seconds(1);  // commit.interval.ms
   std::uint64_t commit_records_max = 10'000;           // newly finished ones: commit earlier
   bool writes_lane_map = true;                         // commit.metadata=map
-  std::uint16_t extractor_id = 0;                      // changes with how sessions are made
-  Duration gap_timeout{};                              // 0: stuck gaps are never skipped
+  // Changes with how sessions are made, or finished records of one are taken for another's; 0: the
+  // keys. Below 32,768.
+  std::uint16_t extractor_id = 0;
+  Duration gap_timeout{};  // 0: stuck gaps are never skipped
   bool has_gap_guard = true;
   Duration drain_max = std::chrono::seconds(30);  // rebalance.drain.max.ms
   std::uint64_t seed = 1;                         // of the jitter
@@ -74,7 +76,8 @@ class LaneWorker {
   // Writes records to the dead-letter topic and answers each, at once or later by
   // SessionEngine::answer_letter(). Ok only once it is durable there.
   virtual void write(std::span<const DeadLetter> letters, LaneRuns& runs) = 0;
-  // Makes durable what was promoted so far (C7): a commit waits for it.
+  // Makes durable what was promoted so far (C7): a commit waits for it. After one that fails the
+  // engine commits nothing any more, since a later one need not know what this one lost.
   virtual Status flush() { return {}; }
   // The attempt should stop; it is finished all the same.
   virtual void cancel(RunId /*run*/) {}
@@ -122,7 +125,7 @@ class SessionEngine {
     // High watermark: what a lane map says above it is about records that a truncation took away.
     // None: it is taken at its word.
     StartOffset log_end = {};
-    Extractor extractor = {};          // none: the keys
+    Extractor extractor = {};          // none: the keys; another one: with an extractor_id
     OnGapSkipped on_gap_skipped = {};  // none: only counted
   };
 
@@ -133,7 +136,8 @@ class SessionEngine {
 
   // One round: the group's callbacks, what the workers finished, commits, then a poll of at most
   // `timeout` (commit_interval at most). Errors: those of group, source and flush; kHandlerThrew
-  // and others as a handler's kStop gave them. After an error: close().
+  // and others as a handler's kStop gave them. After an error: close(); that of a flush comes
+  // again each time.
   virtual Status run_once(Duration timeout) = 0;
 
   enum class Close {
@@ -142,7 +146,8 @@ class SessionEngine {
   };
   // Stops intake, drains, waits for dead letters, commits, leaves, joins the workers (2.14). Ends
   // `deadline` from now at the latest but for one handler or flush that does not return: then when
-  // it does. Errors: of the last commit; what was not committed is repeated after the next start.
+  // it does. Errors: of the last commit or a flush; what was not committed is repeated after the
+  // next start.
   virtual Status close(Close mode, Duration deadline) = 0;
 
   // The outcome of an attempt that did not end in run(). Thread-safe.
