@@ -1,8 +1,11 @@
 #include "tests/runtime/lane/lanes_model.h"
 
+#include "tests/support/size_of_run.h"
+
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <cstdint>
+#include <cstdio>
 #include <map>
 #include <string>
 
@@ -11,20 +14,12 @@ namespace {
 
 constexpr std::uint64_t kStepsOfAWorld = 4'000;
 
-std::uint64_t steps_max() {
-  return std::getenv("WEIR_TEST_FULL") != nullptr ? 4'000'000 : 240'000;
-}
-
-std::uint64_t first_seed() {
-  const char* seed = std::getenv("WEIR_TEST_SEED");
-  return seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1;
-}
-
 // Must-show 1 of the design: rules C1 to C8, D2 to D5, R1 to R3, rows T12, T14, T15, T16, T18, T20,
 // T21, T22, T27, T28, T31, T35, T36, T41, T45, T46, T48, T52, T53, T56, T60, T61, T62, T63, T64.
 TEST(LanesModelTest, KeepsEveryRuleUnderRandomInterleavings) {
-  const std::uint64_t steps = steps_max();
-  std::uint64_t seed = first_seed();
+  const auto steps = weir::testing::rounds<std::uint64_t>(240'000, 4'000'000);
+  const std::uint64_t first_seed = weir::testing::given_seed().value_or(1);
+  std::uint64_t seed = first_seed;
   std::map<std::string, std::uint64_t> counts;
   for (std::uint64_t done = 0; done < steps; done += kStepsOfAWorld, ++seed) {
     LanesModel world(seed);
@@ -38,7 +33,7 @@ TEST(LanesModelTest, KeepsEveryRuleUnderRandomInterleavings) {
       counts[what] += count;
     }
   }
-  std::string text = "seeds " + std::to_string(first_seed()) + " to " + std::to_string(seed - 1);
+  std::string text = "seeds " + std::to_string(first_seed) + " to " + std::to_string(seed - 1);
   for (const auto& [what, count] : counts) {
     text += ", " + std::to_string(count) + " " + what;
   }
