@@ -219,9 +219,16 @@ Status SessionEngineImpl::continue_commit() {
   return {};
 }
 
+void SessionEngineImpl::release(std::uint32_t number) {
+  dispatcher_.release(number);
+  if (parts_.on_released) {
+    parts_.on_released(number);
+  }
+}
+
 void SessionEngineImpl::lose_all() {
   for (const std::uint32_t number : owned()) {
-    dispatcher_.release(number);
+    release(number);
   }
   callback_error_ = keep_first(assign_source());
   send_messages();
