@@ -35,10 +35,7 @@ std::string applied_value(const Uuid& topic, Offset offset) {
 
 SessionEffects::Scope::Scope(const SessionEffects* effects, SessionPartition* partition,
                              const Attempt& attempt)
-    : effects_(effects),
-      partition_(partition),
-      record_(attempt.record),
-      session_(attempt.session) {
+    : effects_(effects), partition_(partition), record_(attempt.record), session_(attempt.session) {
   if (partition->state.store != nullptr) {
     state_.emplace(partition->state.store->open_attempt());
   }
@@ -105,15 +102,17 @@ Result<bool> SessionEffects::Scope::is_applied() {
     return false;
   }
   if (found->value.size() != kAppliedSize) {
-    return Error(Errc::kCorrupt, fmt::format("the state of a session in {} says of {} bytes how "
-                                             "far it is: it is not of this format",
-                                             partition_->state.changelog.to_string(),
-                                             found->value.size()));
+    return Error(Errc::kCorrupt,
+                 fmt::format("the state of a session in {} says of {} bytes how "
+                             "far it is: it is not of this format",
+                             partition_->state.changelog.to_string(), found->value.size()));
   }
   const Uuid& id = partition_->source_id;
   const ByteView topic(reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size());
-  return found->value.starts_with(topic) &&
-         record_->offset.value() <= load_be<std::int64_t>(found->value.data() + topic.size());
+  is_applied_ =
+      found->value.starts_with(topic) &&
+      record_->offset.value() <= load_be<std::int64_t>(found->value.data() + topic.size());
+  return is_applied_;
 }
 
 Status SessionEffects::Scope::mark_applied() {
@@ -183,7 +182,7 @@ Status SessionEffects::promote(Scope scope) {
   if (!failed_.ok()) {
     return failed_;
   }
-  if (skips_applied_ && scope.state_.has_value()) {
+  if (skips_applied_ && scope.state_.has_value() && !scope.is_applied_) {
     WEIR_TRY(scope.mark_applied());
   }
   // Outputs first: state that is promoted and then handled again would count twice.

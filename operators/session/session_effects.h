@@ -52,6 +52,7 @@ class SessionEffects {
     std::vector<Output> outputs_;
     std::string key_;  // session's part first; reused
     std::size_t prefix_ = 0;
+    bool is_applied_ = false;  // the mark is not set back
   };
 
   // `partitions` outlives it. `outputs` are topics of `sink`.

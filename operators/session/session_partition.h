@@ -20,7 +20,7 @@ namespace weir::internal {
 struct SessionPartition {
   TopicPartition source;
   Uuid source_id;
-  TaskStore state;  // no store: has_state is false
+  TaskStore state;                    // no store: has_state is false
   bool has_changelog_handle = false;  // state.changelog_topic is of the worker's sink
   bool in_flush = false;
   // Set by the polling thread when it is given up: what still runs changes nothing durable.

@@ -72,28 +72,28 @@ using SessionHandler = std::function<Outcome(const SessionRecord&, SessionContex
 
 // Families of dead-letter headers (session-workers 2.9).
 enum class DeadLetterHeaders : std::uint8_t {
-  kSession = 1,   // __session.dlq.*: ours, canonical
-  kDlq = 2,       // __dlq.errors.*: Kafka's share groups (KIP-1191)
-  kStreams = 4,   // __streams.errors.*: Kafka Streams (KIP-1034)
-  kConnect = 8,   // __connect.errors.*: Kafka Connect
-  kSpring = 16,   // kafka_dlt-*: Spring, numbers in binary
+  kSession = 1,  // __session.dlq.*: ours, canonical
+  kDlq = 2,      // __dlq.errors.*: Kafka's share groups (KIP-1191)
+  kStreams = 4,  // __streams.errors.*: Kafka Streams (KIP-1034)
+  kConnect = 8,  // __connect.errors.*: Kafka Connect
+  kSpring = 16,  // kafka_dlt-*: Spring, numbers in binary
 };
 constexpr std::uint8_t operator|(DeadLetterHeaders a, DeadLetterHeaders b) {
   return static_cast<std::uint8_t>(static_cast<std::uint8_t>(a) | static_cast<std::uint8_t>(b));
 }
 
 struct SessionProcessorOptions {
-  std::string group;                 // group.id; names the changelogs too
-  std::vector<std::string> topics;   // must exist
-  std::vector<std::string> outputs;  // must exist; emit() names them by their place
-  SessionOptions lanes;              // needs SessionDispatch::kLocal while has_state
+  std::string group;                        // group.id; names the changelogs too
+  std::vector<std::string> topics;          // must exist
+  std::vector<std::string> outputs;         // must exist; emit() names them by their place
+  SessionOptions lanes;                     // needs SessionDispatch::kLocal while has_state
   SessionEngine::Extractor extractor = {};  // none: the key is the session
   std::string auto_offset_reset = "earliest";
 
   // State of sessions: one store a partition in memory with the changelog
   // "<group>-<topic>-session-changelog", which is made, and read back at each assignment.
   bool has_state = true;
-  std::size_t state_bytes_max = 1ULL << 30;  // a partition's; then put() says kNoSpace
+  std::size_t state_bytes_max = 1ULL << 30;   // a partition's; then put() says kNoSpace
   std::string internal_durability = "fsync";  // weir.durability of topics that are made
   // A record whose effects are in the changelog already is finished without its handler: after a
   // crash no state counts a record twice (outputs may be repeated). Offsets that are set back by
@@ -114,14 +114,14 @@ struct SessionProcessorOptions {
 
 struct SessionCounts {
   std::uint64_t attempts = 0;
-  std::uint64_t handled = 0;         // ended ok
-  std::uint64_t failures = 0;        // attempts that did not
-  std::uint64_t retries = 0;         // attempts that were not a record's first
-  std::uint64_t dead_letters = 0;    // acknowledged
-  std::uint64_t letter_failures = 0; // writes that are tried again
-  std::uint64_t outputs = 0;         // promoted
+  std::uint64_t handled = 0;          // ended ok
+  std::uint64_t failures = 0;         // attempts that did not
+  std::uint64_t retries = 0;          // attempts that were not a record's first
+  std::uint64_t dead_letters = 0;     // acknowledged
+  std::uint64_t letter_failures = 0;  // writes that are tried again
+  std::uint64_t outputs = 0;          // promoted
   std::uint64_t skipped_applied = 0;
-  std::uint64_t restored = 0;        // records of changelogs
+  std::uint64_t restored = 0;  // records of changelogs
 };
 
 // Runs a handler over the sessions of some topics.
