@@ -17,7 +17,7 @@ Outcome refuse_bad(const SessionRecord& record, SessionContext& context) {
 }
 
 // S 2.9: key, value, timestamp and all own headers byte for byte, KP #274.
-TEST(SessionDeadLetters, T37_ARecordIsKeptByteForByteWithAllItsHeaders) {
+TEST(SessionDeadLetters, T44_ARecordIsKeptByteForByteWithAllItsHeaders) {
   SessionWorld world;
   world.open(refuse_bad);
   Headers headers;
@@ -36,7 +36,7 @@ TEST(SessionDeadLetters, T37_ARecordIsKeptByteForByteWithAllItsHeaders) {
   EXPECT_TRUE(letters[0].headers.view().encoded().starts_with(headers.view().encoded()));
 }
 
-TEST(SessionDeadLetters, T38_CanonicalHeadersSayWhereAndWhy) {
+TEST(SessionDeadLetters, CanonicalHeadersSayWhereAndWhy) {
   SessionWorld world;
   world.options.app_version = "1.2";
   world.options.lanes.retry.attempts_max = 2;
@@ -119,7 +119,7 @@ TEST(SessionDeadLetters, OtherFamiliesAreWrittenWhenTheyAreChosen) {
 }
 
 // SP #1700: one session in one partition, however many there are.
-TEST(SessionDeadLetters, T37_ASessionsLettersAreInOnePartitionInOrder) {
+TEST(SessionDeadLetters, T38_ASessionsLettersAreInOnePartitionInOrder) {
   SessionWorld world;
   world.options.dead_letter_topic = "lost";
   ASSERT_TRUE(world.backend.admin().create_topic({"lost", 2, {}}).ok());
@@ -151,7 +151,7 @@ TEST(SessionDeadLetters, T37_ASessionsLettersAreInOnePartitionInOrder) {
 }
 
 // KP #217: a letter that is not durable keeps its offset pending, and its session waits.
-TEST(SessionDeadLetters, T44_AFailedWriteKeepsTheOffsetPendingAndTheSessionWaiting) {
+TEST(SessionDeadLetters, T43_AFailedWriteKeepsTheOffsetPendingAndTheSessionWaiting) {
   SessionWorld world;
   world.options.lanes.retry.backoff_base = std::chrono::milliseconds(200);
   world.options.lanes.retry.jitter = 0;
@@ -175,7 +175,7 @@ TEST(SessionDeadLetters, T44_AFailedWriteKeepsTheOffsetPendingAndTheSessionWaiti
 }
 
 // P6: quarantine keeps the order, all of the session's later records follow the first in order.
-TEST(SessionDeadLetters, P6_LaterRecordsOfAQuarantinedSessionFollowInOrder) {
+TEST(SessionDeadLetters, P6_T33_LaterRecordsOfAQuarantinedSessionFollowInOrder) {
   SessionWorld world;
   world.options.lanes.retry.on_exhausted = OnExhausted::kQuarantine;
   world.open(refuse_bad);

@@ -93,7 +93,7 @@ TEST(SessionProcessor, C7_ACrashBeforeAnyCommitRepeatsAndSkipsNothing) {
 }
 
 // The crash is between the changelog and the commit of the offsets: state counts nothing twice.
-TEST(SessionProcessor, SkipsWhatItsStateHasWhenOffsetsWereNotCommitted) {
+TEST(SessionProcessor, T47_SkipsWhatItsStateHasWhenOffsetsWereNotCommitted) {
   for (const bool skips_applied : {true, false}) {
     SessionWorld world;
     world.options.skips_applied = skips_applied;
