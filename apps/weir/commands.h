@@ -108,6 +108,19 @@ struct AppResetOptions {
 };
 int app_reset(const CommonOptions& common, const AppResetOptions& options);
 
+struct DlqOptions {
+  std::string topic;  // of dead letters
+  std::optional<std::string> session;
+  std::optional<std::string> reason;
+  std::int32_t partition = 0;      // show
+  std::int64_t offset = 0;         // show
+  std::uint32_t redrives_max = 3;  // redrive
+  bool execute = false;            // redrive
+};
+int dlq_list(const CommonOptions& common, const DlqOptions& options);
+int dlq_show(const CommonOptions& common, const DlqOptions& options);
+int dlq_redrive(const CommonOptions& common, const DlqOptions& options);
+
 // Settings of every kind when `kind` is empty.
 int config_list(const CommonOptions& common, const std::string& kind);
 

@@ -24,6 +24,7 @@ struct AllOptions {
   GroupResetOptions group_reset;
   std::string application;
   AppResetOptions app_reset;
+  DlqOptions dlq;
   std::string config_kind;
   StateOptions state;
   LogDumpOptions log_dump;
@@ -438,6 +439,48 @@ void add_log_commands(CLI::App& app, AllOptions& all) {
 
 }  // namespace
 
+void add_dlq_commands(CLI::App& app, AllOptions& all) {
+  CLI::App* dlq = app.add_subcommand("dlq", "Dead letters of sessions");
+  dlq->require_subcommand(1);
+  dlq->fallthrough();
+  CLI::App* list = dlq->add_subcommand("list", "One letter a line, a session's in order");
+  list->footer(
+      "Examples:\n  weir dlq list chat.dlq\n"
+      "  weir dlq list chat.dlq --session 1-17 --reason permanent -o json");
+  list->callback([&all] { all.run = [&all] { return dlq_list(all.common, all.dlq); }; });
+
+  CLI::App* show = dlq->add_subcommand("show", "One letter whole: key, value, every header");
+  show->add_option("--partition", all.dlq.partition, "Partition of the letter")->required();
+  show->add_option("--offset", all.dlq.offset, "Offset of the letter")->required();
+  show->footer("Example:\n  weir dlq show chat.dlq --partition 0 --offset 12");
+  show->callback([&all] { all.run = [&all] { return dlq_show(all.common, all.dlq); }; });
+
+  CLI::App* redrive = dlq->add_subcommand(
+      "redrive",
+      "Send letters back where they came from, each session in order; without --execute only say "
+      "what would be sent");
+  redrive
+      ->add_option("--max-redrives", all.dlq.redrives_max, "A letter that came back so often stays")
+      ->check(CLI::Range(std::uint32_t{1}, std::uint32_t{1'000}).description(""))
+      ->capture_default_str();
+  redrive->add_flag("--execute", all.dlq.execute, "Do it");
+  redrive->footer(
+      "Examples:\n  weir dlq redrive chat.dlq\n"
+      "  weir dlq redrive chat.dlq --reason exhausted --execute");
+  redrive->callback([&all] { all.run = [&all] { return dlq_redrive(all.common, all.dlq); }; });
+
+  for (CLI::App* command : {list, show, redrive}) {
+    command->add_option("topic,--topic", all.dlq.topic, "Topic of dead letters")->required();
+    command->fallthrough();
+  }
+  for (CLI::App* command : {list, redrive}) {
+    command->add_option("--session", all.dlq.session, "Only letters of this session");
+    command->add_option("--reason", all.dlq.reason,
+                        "Only letters with this reason: permanent, exhausted, gap_timeout, "
+                        "quarantined");
+  }
+}
+
 int run(int argc, char** argv) {
   AllOptions all;
   CLI::App app("Weir: topics, records, state and files of a data directory", kProgram);
@@ -449,6 +492,7 @@ int run(int argc, char** argv) {
   add_replay_command(app, all);
   add_group_commands(app, all);
   add_app_commands(app, all);
+  add_dlq_commands(app, all);
   add_state_commands(app, all);
   add_config_commands(app, all);
   add_log_commands(app, all);

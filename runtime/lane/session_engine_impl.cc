@@ -232,9 +232,16 @@ SessionEngineImpl::WrittenCommit SessionEngineImpl::write_commit() {
   return {std::move(status), is_worth_repeating};
 }
 
+void SessionEngineImpl::release(std::uint32_t number) {
+  dispatcher_.release(number);
+  if (parts_.on_released) {
+    parts_.on_released(number);
+  }
+}
+
 void SessionEngineImpl::lose_all() {
   for (const std::uint32_t number : owned()) {
-    dispatcher_.release(number);
+    release(number);
   }
   callback_error_ = keep_first(assign_source());
   send_messages();

@@ -67,6 +67,8 @@ class SessionEngineImpl final : public SessionEngine, GroupListener {
   void give_up_commit();
   CommitResult commit_result(const Status& status) const;
   void lose_all();
+  // Ends the epoch of a partition and says so.
+  void release(std::uint32_t number);
   // Drains and commits `numbers`, until `deadline` at the latest, and gives them up. Requires: they
   // are assigned.
   Status hand_over(std::span<const std::uint32_t> numbers, Dispatcher::Drain drain,

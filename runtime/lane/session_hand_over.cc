@@ -103,6 +103,9 @@ Status SessionEngineImpl::assign_partitions(std::span<const TopicPartition> part
     if (parts_.log_end) {
       WEIR_TRY_ASSIGN(log_end, parts_.log_end(partitions[i]));
     }
+    if (parts_.on_assigned) {
+      WEIR_TRY(parts_.on_assigned(number, partitions[i]));
+    }
     paused_[number] = false;
     dispatcher_.assign(number, start, parts_.group->metadata().generation, log_end);
   }
@@ -140,7 +143,7 @@ void SessionEngineImpl::on_lost(std::span<const TopicPartition> partitions) {
   for (const TopicPartition& partition : partitions) {
     const std::uint32_t number = number_of(partition);
     if (dispatcher_.is_assigned(number)) {
-      dispatcher_.release(number);
+      release(number);
     }
   }
   callback_error_ = keep_first(assign_source());
@@ -239,7 +242,7 @@ Status SessionEngineImpl::hand_over(std::span<const std::uint32_t> numbers, Disp
   }
   for (const std::uint32_t number : left) {
     if (dispatcher_.is_assigned(number)) {
-      dispatcher_.release(number);
+      release(number);
     }
   }
   callback_error_ = keep_first(assign_source());

@@ -127,6 +127,11 @@ class SessionEngine {
     StartOffset log_end = {};
     Extractor extractor = {};          // none: the keys; another one: with an extractor_id
     OnGapSkipped on_gap_skipped = {};  // none: only counted
+    // Of the polling thread. Before the first attempt of a partition; `number` is what
+    // Attempt::partition says of it as long as the engine lives. An error is one of run_once().
+    std::function<Status(std::uint32_t number, const TopicPartition& partition)> on_assigned = {};
+    // Handed over or lost. A handler that did not end in time may still run.
+    std::function<void(std::uint32_t number)> on_released = {};
   };
 
   // Joins the group. `parts` outlive the engine.

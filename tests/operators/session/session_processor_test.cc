@@ -1,0 +1,251 @@
+#include "tests/operators/session/session_world.h"
+
+#include <stdexcept>
+
+namespace weir {
+namespace {
+
+using testing::append;
+using testing::broken;
+using testing::SessionWorld;
+
+TEST(SessionProcessor, HandlesEachSessionInOrderWithItsOwnState) {
+  SessionWorld world;
+  world.open(append);
+  for (const std::string value : {"a", "b", "c"}) {
+    world.send("paris", value);
+    world.send("london", value + "!", {}, 1);
+  }
+  world.run_ok();
+
+  const std::vector<std::string> replies = world.values("replies");
+  EXPECT_EQ(std::vector<std::string>(replies.begin(), replies.end()).size(), 6U);
+  for (const std::string expected : {"a", "ab", "abc", "a!", "a!b!", "a!b!c!"}) {
+    EXPECT_EQ(std::count(replies.begin(), replies.end(), expected), 1) << expected;
+  }
+  EXPECT_EQ(world.committed(0), 3);
+  EXPECT_EQ(world.committed(1), 3);
+}
+
+// S 2.12: a failed attempt leaves the last good value and no output; later records wait (C5).
+TEST(SessionProcessor, C5_AFailedAttemptLeavesTheLastGoodValueAndNoOutput) {
+  SessionWorld world;
+  std::vector<std::uint32_t> attempts;
+  world.open([&](const SessionRecord& record, SessionContext& context) {
+    Outcome outcome = append(record, context);
+    if (record.record.value.view() == "b") {
+      attempts.push_back(record.attempt);
+      if (record.attempt < 3) {
+        return Outcome::retry(broken());
+      }
+    }
+    return outcome;
+  });
+  world.send("s", "a");
+  world.send("s", "b");
+  world.send("s", "c");
+  world.run_ok(200);
+
+  EXPECT_EQ(world.values("replies"), (std::vector<std::string>{"a", "ab", "abc"}));
+  EXPECT_EQ(attempts, (std::vector<std::uint32_t>{1, 2, 3}));
+  EXPECT_EQ(world.processor->counts().retries, 2U);
+  EXPECT_EQ(world.committed(), 3);
+}
+
+TEST(SessionProcessor, StateIsReadBackFromTheChangelog) {
+  SessionWorld world;
+  world.open(append);
+  world.send("s", "a");
+  world.send("t", "x", {}, 1);
+  world.run_ok();
+  world.close();
+
+  world.open(append);
+  world.send("s", "b");
+  world.send("t", "y", {}, 1);
+  world.run_ok();
+
+  EXPECT_EQ(world.processor->counts().restored, 2U);
+  const std::vector<std::string> replies = world.values("replies");
+  EXPECT_EQ(std::count(replies.begin(), replies.end(), "ab"), 1);
+  EXPECT_EQ(std::count(replies.begin(), replies.end(), "xy"), 1);
+}
+
+// A crash repeats what was not committed, from the last commit on and in order, and skips nothing.
+TEST(SessionProcessor, C7_ACrashBeforeAnyCommitRepeatsAndSkipsNothing) {
+  SessionWorld world;
+  world.options.lanes.commit_interval = std::chrono::hours(1);
+  std::vector<std::string> seen;
+  const SessionHandler handler = [&](const SessionRecord& record, SessionContext& context) {
+    seen.emplace_back(record.record.value.view());
+    return append(record, context);
+  };
+  world.open(handler);
+  world.send("s", "a");
+  world.send("s", "b");
+  world.run_ok(5);
+  world.processor.reset();  // as a crash
+
+  EXPECT_EQ(world.committed(), 0);
+  world.open(handler);
+  world.run_ok(5);
+  EXPECT_EQ(seen, (std::vector<std::string>{"a", "b", "a", "b"}));
+}
+
+// The crash is between the changelog and the commit of the offsets: state counts nothing twice.
+TEST(SessionProcessor, T47_SkipsWhatItsStateHasWhenOffsetsWereNotCommitted) {
+  for (const bool skips_applied : {true, false}) {
+    SessionWorld world;
+    world.options.skips_applied = skips_applied;
+    world.open(append);
+    world.send("s", "a");
+    world.send("s", "b");
+    world.backend.fail_next(testing::MemoryBackend::FaultPoint::kCommit,
+                            Error(Errc::kIo, "power went"));
+    EXPECT_FALSE(world.run().ok());
+    world.processor.reset();
+    EXPECT_EQ(world.committed(), 0);
+
+    world.open(append);
+    world.send("s", "c");
+    world.run_ok();
+    EXPECT_EQ(world.values("replies").back(), skips_applied ? "abc" : "ababc");
+    EXPECT_EQ(world.processor->counts().skipped_applied, skips_applied ? 2U : 0U);
+  }
+}
+
+// What a flush could not make durable is not committed, also not by the close that follows.
+TEST(SessionProcessor, C7_ALostOutputIsNeverCommitted) {
+  SessionWorld world;
+  world.open(append);
+  world.send("s", "a");
+  world.backend.fail_next(testing::MemoryBackend::FaultPoint::kFlush,
+                          Error(Errc::kNoSpace, "disk is full"));
+  const Status status = world.run();
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), Errc::kNoSpace);
+  world.processor->close(SessionEngine::Close::kDrainQueued, std::chrono::seconds(1))
+      .ignore("it says the same");
+  EXPECT_EQ(world.committed(), 0);
+}
+
+TEST(SessionProcessor, AHandlerSeesEventIdAttemptAndFencingToken) {
+  SessionWorld world;
+  std::vector<std::string> ids;
+  FencingToken fence;
+  world.open([&](const SessionRecord& record, SessionContext&) {
+    ids.emplace_back(record.event_id);
+    fence = record.fence;
+    return Outcome::ok();
+  });
+  Headers headers;
+  headers.add("event.id", ByteView("order-17"));
+  world.send("s", "a");
+  world.send("s", "b", headers.view());
+  world.run_ok();
+  EXPECT_EQ(ids, (std::vector<std::string>{"chat/0/0", "order-17"}));
+  EXPECT_GE(fence.generation, 0);
+}
+
+TEST(SessionProcessor, AHandlerIsAskedToStopAtItsTimeOut) {
+  SessionWorld world;
+  world.options.lanes.handler_timeout = std::chrono::milliseconds(100);
+  std::vector<bool> asked;
+  world.open([&](const SessionRecord&, SessionContext& context) {
+    asked.push_back(context.is_stop_requested());
+    world.clock.advance(std::chrono::milliseconds(100));
+    asked.push_back(context.is_stop_requested());
+    return Outcome::ok();
+  });
+  world.send("s", "a");
+  world.run_ok();
+  EXPECT_EQ(asked, (std::vector<bool>{false, true}));
+}
+
+TEST(SessionProcessor, T46_AnExceptionGoesThroughTheClassifier) {
+  SessionWorld world;
+  world.options.classify = [](const std::exception& thrown) {
+    return Outcome::dead(Error(Errc::kHandlerThrew, thrown.what()));
+  };
+  world.open([](const SessionRecord&, SessionContext&) -> Outcome {
+    throw std::invalid_argument("no such city");
+  });
+  world.send("s", "a");
+  world.run_ok();
+  EXPECT_EQ(world.processor->counts().dead_letters, 1U);
+  EXPECT_EQ(world.committed(), 1);
+}
+
+TEST(SessionProcessor, AHandlerThatSaysStopEndsTheRoundsAndItsRecordIsNotFinished) {
+  SessionWorld world;
+  world.open([](const SessionRecord&, SessionContext&) {
+    return Outcome::stop(Error(Errc::kInvalidConfig, "no key for the model"));
+  });
+  world.send("s", "a");
+  const Status status = world.run();
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message().find("no key for the model"), std::string::npos);
+  EXPECT_EQ(world.committed(), 0);
+}
+
+TEST(SessionProcessor, RefusesWhatCannotWork) {
+  SessionWorld world;
+  const auto open_error = [&](SessionProcessorOptions options) {
+    const auto opened = SessionProcessor::open(world.backend, world.clock, options, append);
+    return opened.ok() ? std::string("opened") : opened.error().to_string();
+  };
+  SessionProcessorOptions spread = world.options;
+  spread.lanes.dispatch = SessionDispatch::kSpread;
+  EXPECT_NE(open_error(spread).find("session.dispatch=local"), std::string::npos);
+  SessionProcessorOptions itself = world.options;
+  itself.dead_letter_topic = "chat";
+  EXPECT_NE(open_error(itself).find("dead letters"), std::string::npos);
+  SessionProcessorOptions unknown = world.options;
+  unknown.topics = {"nobody"};
+  EXPECT_NE(open_error(unknown).find("nobody"), std::string::npos);
+  SessionProcessorOptions output = world.options;
+  output.outputs = {"nowhere"};
+  EXPECT_NE(open_error(output).find("nowhere"), std::string::npos);
+  SessionProcessorOptions reset = world.options;
+  reset.auto_offset_reset = "newest";
+  EXPECT_NE(open_error(reset).find("newest"), std::string::npos);
+}
+
+TEST(SessionProcessor, WithoutStateGetAndPutSayWhy) {
+  SessionWorld world;
+  world.options.has_state = false;
+  world.options.lanes.dispatch = SessionDispatch::kSpread;
+  world.options.lanes.workers = 2;
+  Errc got{};
+  Errc emitted{};
+  world.open([&](const SessionRecord&, SessionContext& context) {
+    got = context.get("text").error().code();
+    emitted = context.emit(5, {}).error().code();
+    return Outcome::ok();
+  });
+  world.send("s", "a");
+  world.run_ok();
+  EXPECT_EQ(got, Errc::kUnsupported);
+  EXPECT_EQ(emitted, Errc::kInvalidArgument);
+  EXPECT_EQ(world.committed(), 1);
+}
+
+// Sessions whose names and values' names run into each other are different sessions.
+TEST(SessionProcessor, SessionsAndNamesOfValuesAreNotMixedUp) {
+  SessionWorld world;
+  std::vector<bool> absent;
+  world.open([&](const SessionRecord& record, SessionContext& context) {
+    const bool is_first = record.session.view() == "a";
+    const std::string name = is_first ? "bc" : "c";
+    absent.push_back(context.get(name)->is_null());
+    EXPECT_TRUE(context.put(name, ByteView("x")).ok());
+    return Outcome::ok();
+  });
+  world.send("a", "1");
+  world.send("ab", "1");
+  world.run_ok();
+  EXPECT_EQ(absent, (std::vector<bool>{true, true}));
+}
+
+}  // namespace
+}  // namespace weir
