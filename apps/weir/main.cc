@@ -475,9 +475,11 @@ void add_dlq_commands(CLI::App& app, AllOptions& all) {
   }
   for (CLI::App* command : {list, redrive}) {
     command->add_option("--session", all.dlq.session, "Only letters of this session");
-    command->add_option("--reason", all.dlq.reason,
-                        "Only letters with this reason: permanent, exhausted, gap_timeout, "
-                        "quarantined");
+    command
+        ->add_option("--reason", all.dlq.reason,
+                     "Only letters with this reason: permanent, exhausted, gap_timeout, "
+                     "quarantined")
+        ->check(CLI::IsMember({"permanent", "exhausted", "gap_timeout", "quarantined"}));
   }
 }
 

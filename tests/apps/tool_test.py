@@ -77,6 +77,12 @@ VERBS = [
         (("words", "--to-time", "2024-02-30"), ("2024-02-30",))]),
     Verb("state", "get", good=("words", "counts", "a"), without=("application", "--help"), wrong=[(("words",), ("store",))]),
     Verb("state", "scan", good=("words", "counts"), without=("application", "--help"), wrong=[(("words",), ("store",))]),
+    Verb("dlq", "list", good=("lines",), without=("topic", "--help"), wrong=[
+        (("lines", "more"), ("more",)), (("lines", "--reason", "bored"), ("bored", "exhausted"))]),
+    Verb("dlq", "show", good=("lines", "--partition", "0", "--offset", "0"), without=("--partition", "--help"), wrong=[
+        (("lines",), ("--partition",)), (("lines", "--partition", "x", "--offset", "0"), ("--partition", "x"))]),
+    Verb("dlq", "redrive", good=("lines", "--execute"), without=("topic", "--help"), writes=True, wrong=[
+        (("lines", "--max-redrives", "many"), ("--max-redrives", "many"))]),
     Verb("config", "list", needs_data=False, wrong=[(("topics",), ("topics", "topic"))]),
     Verb("log", "dump", needs_data=False, without=("path", "--help"), wrong=[
         (("a", "b"), ("b",)), (("a", "--offsets-decoder", "--no-decoder"), ("--offsets-decoder", "--no-decoder"))]),
