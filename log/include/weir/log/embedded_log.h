@@ -71,8 +71,8 @@ struct EmbeddedLogOptions {
   std::int64_t retention_check_interval_ms = 300'000;  // log.retention.check.interval.ms
   // log.initial.task.delay.ms: from a start to the first look of these and of the scrub.
   std::int64_t initial_task_delay_ms = 30'000;
-  bool cleaner_enable = true;                          // log.cleaner.enable
-  std::int64_t cleaner_backoff_ms = 15'000;            // log.cleaner.backoff.ms
+  bool cleaner_enable = true;                // log.cleaner.enable
+  std::int64_t cleaner_backoff_ms = 15'000;  // log.cleaner.backoff.ms
   // log.cleaner.io.max.bytes.per.second, read and written together.
   std::int64_t cleaner_io_bytes_per_second = INT64_MAX;
   // log.cleaner.dedupe.buffer.size: memory of a pass for the keys that it compacts.
