@@ -137,11 +137,13 @@ class Worker {
       report(fmt::format("transaction {}", *writer.transaction));
       return {};
     }
-    switch (rng_.below(6)) {
+    switch (rng_.below(8)) {
       case 0:
         return end(writer);
       case 1:
         return send_offset(writer);
+      case 2:  // so that what is aborted stands in the log
+        return writer.sink->flush().status();
       default:
         return send_record(writer);
     }
