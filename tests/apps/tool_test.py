@@ -79,7 +79,7 @@ VERBS = [
     Verb("state", "scan", good=("words", "counts"), without=("application", "--help"), wrong=[(("words",), ("store",))]),
     Verb("dlq", "list", good=("lines",), without=("topic", "--help"), wrong=[
         (("lines", "more"), ("more",)), (("lines", "--reason", "bored"), ("bored", "exhausted"))]),
-    Verb("dlq", "show", good=("lines", "--partition", "0", "--offset", "0"), without=("--partition", "--help"), wrong=[
+    Verb("dlq", "show", good=("lines", "--partition", "0", "--offset", "2"), without=("--partition", "--help"), wrong=[
         (("lines",), ("--partition",)), (("lines", "--partition", "x", "--offset", "0"), ("--partition", "x"))]),
     Verb("dlq", "redrive", good=("lines", "--execute"), without=("topic", "--help"), writes=True, wrong=[
         (("lines", "--max-redrives", "many"), ("--max-redrives", "many"))]),
