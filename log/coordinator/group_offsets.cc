@@ -155,12 +155,11 @@ Status GroupOffsets::commit(const std::string& group,
 Result<std::vector<std::optional<CommittedOffset>>> GroupOffsets::committed(
     const std::string& group, std::span<const TopicPartition> partitions, bool require_stable) {
   std::vector<std::optional<CommittedOffset>> result(partitions.size());
-  const std::int32_t count = topic_.partition_count();
-  if (count == 0) {
+  const MutexLock lock(mutex_);
+  WEIR_TRY_ASSIGN(const Shard* from, shard_of(group));
+  if (from == nullptr) {
     return result;
   }
-  const MutexLock lock(mutex_);
-  WEIR_TRY_ASSIGN(const Shard* from, shard(partition_for_group(group, count)));
   if (require_stable) {
     for (const TopicPartition& partition : partitions) {
       if (is_pending(*from, group, partition)) {
