@@ -65,7 +65,7 @@ class Talk {
     processor_.reset();
     WEIR_TRY(worked);
     WEIR_TRY(closed);
-    WEIR_TRY(sent_);
+    WEIR_TRY(sent());
     WEIR_TRY_ASSIGN(
         verdict_,
         check(*log_, {.messages = options_.topic,
@@ -129,6 +129,11 @@ class Talk {
     processor_->wake();
   }
 
+  Status sent() {
+    const MutexLock lock(mutex_);
+    return sent_;
+  }
+
   Status send_all() {
     log::ProducerOptions producing;
     producing.batch_size = 64 << 10;
@@ -179,10 +184,7 @@ class Talk {
     while (!stop_) {
       WEIR_TRY(processor_->run_once(kLook));
       if (is_sent_) {
-        {
-          const MutexLock lock(mutex_);
-          WEIR_TRY(sent_);
-        }
+        WEIR_TRY(sent());
         WEIR_TRY_ASSIGN(const bool is_done, has_ended());
         if (is_done) {
           return {};

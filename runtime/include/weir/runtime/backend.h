@@ -253,6 +253,7 @@ class Group {
   // What the leader's assignor gave this member beside its partitions.
   virtual std::string assigned_user_data() const { return {}; }
   // Called on any thread when poll() has something to do. Null: nobody. Once, before join().
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): an override keeps it
   virtual void set_waker(std::function<void()> /*waker*/) {}
 };
 
