@@ -82,6 +82,22 @@ function(weir_tests folder)
   target_compile_definitions(${program} PRIVATE WEIR_TEST_DATA="tests/data" WEIR_BIN_DIR="${bin_dir}")
   target_link_libraries(${program} PRIVATE ${arg_DEPENDS} weir_warnings weir_test_main)
   target_precompile_headers(${program} REUSE_FROM weir_test_main)
-  gtest_discover_tests(${program} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT 600 LABELS "${folder};${arg_LABELS}")
+  weir_register_tests(${program} TIMEOUT 600 LABELS ${folder} ${arg_LABELS})
+endfunction()
+
+# weir_register_tests(PROGRAM TIMEOUT seconds LABELS label...): each case of a test program is a test of
+# ctest; with WEIR_TEST_SHARDS a process runs a share of the cases (a sanitizer's start costs 0.15 s).
+function(weir_register_tests program)
+  cmake_parse_arguments(arg "" "TIMEOUT" "LABELS" ${ARGN})
+  if(NOT WEIR_TEST_SHARDS)
+    gtest_discover_tests(${program} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} NO_PRETTY_VALUES DISCOVERY_TIMEOUT 60
+                         PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+    return()
+  endif()
+  math(EXPR last "${WEIR_TEST_SHARDS} - 1")
+  foreach(shard RANGE ${last})
+    add_test(NAME ${program}.${shard} COMMAND ${program} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(${program}.${shard} PROPERTIES TIMEOUT 1800 LABELS "${arg_LABELS}"
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${WEIR_TEST_SHARDS};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
 endfunction()
