@@ -1,9 +1,7 @@
 #include "log/broker/kafka_files.h"
 
+#include "log/metadata/metadata_snapshot.h"
 #include "log/partition/leader_epoch_cache.h"
-#include "log/record/batch_builder.h"
-#include "log/record/control_record.h"
-#include "log/record/wire.h"
 
 #include <fmt/core.h>
 
@@ -20,13 +18,6 @@ std::vector<MetadataRecord> feature_levels() {
           FeatureLevelMetadataRecord{"share.version", 1},
           FeatureLevelMetadataRecord{"streams.version", 1},
           FeatureLevelMetadataRecord{"transaction.version", 2}};
-}
-
-SharedBytes snapshot_frame(ControlType type, ByteView value, Timestamp now) {
-  WireWriter key;
-  key.integer(std::int16_t{0});
-  key.integer(static_cast<std::int16_t>(type));
-  return build_control_batch(key.bytes(), value, now, {});
 }
 
 Status write_if_different(FileSystem& files, const std::string& path, ByteView text) {
@@ -71,30 +62,7 @@ std::string clean_shutdown_marker(std::int64_t broker_epoch) {
 }
 
 std::string bootstrap_checkpoint(Timestamp now) {
-  std::string file;
-  std::int64_t next = 0;
-  const auto add = [&](SharedBytes batch, std::int64_t records) {
-    stamp_offset(batch.data(), Offset(next), LeaderEpoch(0));
-    file.append(batch.view());
-    next += records;
-  };
-  WireWriter header;
-  header.integer(std::int16_t{0});
-  header.integer(std::int64_t{0});  // lastContainedLogTimestamp
-  header.uvarint(0);
-  add(snapshot_frame(ControlType::kSnapshotHeader, header.bytes(), now), 1);
-  BatchBuilder levels(1U << 16U);
-  for (const MetadataRecord& record : feature_levels()) {
-    const std::string value = encode_metadata_record(record);
-    WEIR_ASSERT(levels.append(RecordRef{{}, ByteView(value), now, {}}));
-  }
-  const std::int32_t count = levels.count();
-  add(levels.seal(), count);
-  WireWriter footer;
-  footer.integer(std::int16_t{0});
-  footer.uvarint(0);
-  add(snapshot_frame(ControlType::kSnapshotFooter, footer.bytes(), now), 1);
-  return file;
+  return encode_snapshot(feature_levels(), 0, now);
 }
 
 std::string quorum_state(std::int32_t leader, LeaderEpoch epoch) {

@@ -1,9 +1,6 @@
 #include "log/broker/log_directory.h"
 
 #include "log/broker/kafka_files.h"
-#include "log/partition/await.h"
-#include "log/partition/replay.h"
-#include "log/record/batch_builder.h"
 #include "log/segment/segment_resources.h"
 
 #include <fmt/core.h>
@@ -158,93 +155,6 @@ Partition::OpenOptions LogDirectory::open_options(const TopicPartition& name,
     options.damage = known->second;
   }
   return options;
-}
-
-Status LogDirectory::replay_metadata() {
-  const MutexLock change(change_mutex_);
-  WEIR_TRY_ASSIGN(metadata_next_,
-                  replay_records(*metadata_, metadata_next_, [this](const RecordView& record) {
-                    if (record.value.is_null()) {
-                      return Status();
-                    }
-                    Result<MetadataRecord> decoded = decode_metadata_record(record.value.view());
-                    return decoded.ok() ? apply_metadata({*decoded}) : decoded.status();
-                  }));
-  return {};
-}
-
-Status LogDirectory::apply_metadata(const std::vector<MetadataRecord>& records) {
-  const MutexLock lock(state_mutex_);
-  for (const MetadataRecord& record : records) {
-    WEIR_TRY(image_.apply(record));
-  }
-  return {};
-}
-
-Status LogDirectory::begin_change(std::string_view action) {
-  if (closed_) {
-    return Error(Errc::kClosed, fmt::format("cannot {}: {} is closed", action, layout_.root));
-  }
-  Status settled = settle_metadata();
-  return settled.ok() ? Status()
-                      : Status(std::move(settled).error().with_context(fmt::format("{}", action)));
-}
-
-// Has the change take effect whose time ran out, if it is durable now.
-Status LogDirectory::settle_metadata() {
-  if (!undecided_) {
-    return {};
-  }
-  if (metadata_->offsets().high_watermark < undecided_->end) {
-    WEIR_TRY(metadata_->health());
-    return Error(Errc::kTimedOut, "an earlier change of topics is not durable yet; try again");
-  }
-  const Undecided decided = *std::exchange(undecided_, std::nullopt);
-  metadata_next_ = decided.end;
-  WEIR_TRY(apply_metadata(decided.records));
-  std::optional<TopicDescription> removed;
-  std::vector<std::pair<std::shared_ptr<Partition>, PartitionSettings>> settings;
-  {
-    const MutexLock lock(state_mutex_);
-    removed = std::exchange(maybe_removed_, std::nullopt);
-    for (const auto& [name, opened] : opened_) {
-      const TopicImage* topic = image_.find(name.topic);
-      if (opened.partition && topic != nullptr) {
-        settings.emplace_back(opened.partition, settings_of(*topic));
-      }
-    }
-  }
-  for (const auto& [partition, wanted] : settings) {
-    if (!(partition->settings() == wanted)) {
-      WEIR_TRY(partition->set_settings(wanted));
-    }
-  }
-  if (removed) {
-    WEIR_TRY_ASSIGN(const std::vector<std::string> folders, set_folders_aside(*removed));
-    remove_garbage(*removed, folders);
-  }
-  topics_changed();
-  return {};
-}
-
-// One batch, durable before it takes effect.
-Status LogDirectory::append_metadata(std::vector<MetadataRecord> records) {
-  WEIR_TRY(settle_metadata());
-  BatchBuilder builder(64U << 20U);
-  const Timestamp now = options_.clock->now();
-  for (const MetadataRecord& record : records) {
-    const std::string value = encode_metadata_record(record);
-    WEIR_ASSERT(builder.append(RecordRef{{}, ByteView(value), now, {}}));
-  }
-  WEIR_TRY_ASSIGN(const Partition::Appended appended,
-                  metadata_->append(builder.seal(), AppendOrigin::kBuilder));
-  Status durable = await_high_watermark(metadata_, appended.next_offset, options_.metadata_timeout);
-  if (!durable.ok()) {
-    undecided_ = Undecided{std::move(records), appended.next_offset};
-    return durable;
-  }
-  metadata_next_ = appended.next_offset;
-  return apply_metadata(records);
 }
 
 Result<TopicImage> LogDirectory::image_of(const TopicPartition& name) const {

@@ -70,6 +70,8 @@ struct LogDirectoryOptions {
   // How long a change of topics waits to be durable. Behind it the outcome is unknown, and the
   // change takes effect when it is durable after all.
   Duration metadata_timeout = std::chrono::seconds(30);
+  // metadata.log.max.record.bytes.between.snapshots
+  std::uint64_t metadata_snapshot_bytes = 20U << 20U;
   // Told, on any thread, when checkpoint() is due; null: it is run when there is no other way.
   std::function<void()> checkpoint_due;
 };
@@ -183,7 +185,12 @@ class LogDirectory : private OffsetsTopic, private TransactionTopics {
   Status open_wal();
   void add_wal_tail(Partition::OpenOptions& options);
   Status open_metadata();
+  Status load_metadata_snapshot() WEIR_EXCLUDES(change_mutex_);
   Status replay_metadata();
+  Offset next_metadata_offset();
+  void snapshot_metadata_if_due() WEIR_REQUIRES(change_mutex_);
+  Status snapshot_metadata() WEIR_REQUIRES(change_mutex_);
+  Status give_up_old_metadata(const std::string& folder);
   Status write_first_metadata();
   Status append_metadata(std::vector<MetadataRecord> records) WEIR_REQUIRES(change_mutex_);
   // Not ok while an earlier change is undecided.
@@ -303,6 +310,17 @@ class LogDirectory : private OffsetsTopic, private TransactionTopics {
                         // others
   std::shared_ptr<Partition> metadata_;
   Offset metadata_next_ WEIR_GUARDED_BY(change_mutex_);
+  struct MetadataTail {  // what stands behind the newest snapshot
+    std::uint64_t bytes = 0;
+    Timestamp last_timestamp = 0;
+    void add(std::size_t record_bytes, Timestamp timestamp) {
+      bytes += record_bytes;
+      last_timestamp = timestamp;
+    }
+  };
+  MetadataTail metadata_since_snapshot_ WEIR_GUARDED_BY(change_mutex_);
+  // A removed topic's folder may have kept its name: only the metadata log knows whose it is.
+  bool folders_remain_ WEIR_GUARDED_BY(change_mutex_) = false;
   Rng rng_ WEIR_GUARDED_BY(change_mutex_);
   bool closed_ WEIR_GUARDED_BY(change_mutex_) = false;
   Status close_status_ WEIR_GUARDED_BY(change_mutex_);

@@ -3,8 +3,6 @@
 #include "log/broker/log_directory.h"
 #include "log/broker/recover_partitions.h"
 #include "log/partition/partition_folder.h"
-#include "log/record/batch_builder.h"
-#include "log/record/wire.h"
 
 #include <weir/runtime/logger.h>
 
@@ -17,16 +15,6 @@
 
 namespace weir::log {
 namespace {
-
-// Kafka's fixed id of the metadata topic (org.apache.kafka.common.Uuid.METADATA_TOPIC_ID).
-Uuid metadata_topic_id() {
-  Uuid id;
-  id.bytes.back() = 1;
-  return id;
-}
-
-// A topic of many partitions is one batch (Kafka: KafkaRaftClient.MAX_BATCH_SIZE_BYTES).
-constexpr std::int64_t kMetadataBatchMax = 8LL << 20U;
 
 // Kafka's own files in a log directory.
 bool is_known_file(const std::string& name) {
@@ -108,6 +96,8 @@ Status LogDirectory::start() {
   }
   open_scrubber();
   open_cleaner();
+  const MutexLock lock(change_mutex_);
+  snapshot_metadata_if_due();
   return {};
 }
 
@@ -253,68 +243,6 @@ void LogDirectory::add_wal_tail(Partition::OpenOptions& options) {
   if (has_wal_contents_ && !options_.read_only) {
     options.wal_tail = wal_contents_.tail(options.topic_id, options.name.partition);
   }
-}
-
-Status LogDirectory::open_metadata() {
-  TopicImage topic;
-  topic.name = kMetadataTopic;
-  topic.id = metadata_topic_id();
-  topic.leader_epochs = {LeaderEpoch(1)};
-  Partition::OpenOptions options = open_options({topic.name, PartitionId(0)}, topic);
-  if (watermarks_ && !options_.read_only) {
-    options.watermark = watermarks_->claim(topic.id, PartitionId(0));
-  }
-  options.settings.max_message_bytes = kMetadataBatchMax;
-  add_wal_tail(options);
-  WatermarkSlot* slot = options.watermark;
-  WEIR_TRY_ASSIGN(metadata_, Partition::open(environment(), std::move(options)));
-  Watermarks::activate(slot);
-  report_recovery(*metadata_);
-  if (options_.read_only) {
-    WEIR_TRY(refresh_partition(*metadata_));
-  }
-  {
-    const MutexLock lock(change_mutex_);
-    metadata_next_ = metadata_->offsets().log_start;
-  }
-  WEIR_TRY(replay_metadata());
-  {
-    const MutexLock lock(state_mutex_);
-    for (const auto& [name, image] : image_.topics()) {
-      topics_at_start_.insert(image.id);
-    }
-  }
-  const PartitionOffsets at = metadata_->offsets();
-  if (!options_.read_only && at.log_end == at.log_start) {
-    return write_first_metadata();
-  }
-  return {};
-}
-
-// As Kafka's first start: the leader, then the levels of features and this node.
-Status LogDirectory::write_first_metadata() {
-  WireWriter key;
-  key.integer(std::int16_t{0});
-  key.integer(std::int16_t{2});  // LEADER_CHANGE
-  WireWriter value;
-  value.integer(std::int16_t{0});
-  value.integer(kNodeId);
-  for (int list = 0; list < 2; ++list) {  // voters, granting voters: this node
-    value.uvarint(2);
-    value.integer(kNodeId);
-    value.uvarint(0);
-  }
-  value.uvarint(0);
-  WEIR_TRY(metadata_
-               ->append(build_control_batch(key.bytes(), value.bytes(), options_.clock->now(), {}),
-                        AppendOrigin::kCoordinator)
-               .status());
-  const MutexLock lock(change_mutex_);
-  RegisterBrokerMetadataRecord node;
-  node.broker_id = kNodeId;
-  node.incarnation_id = rng_.uuid();
-  node.directory = directory_id_;
-  return append_metadata(first_metadata_records(node, metadata_->offsets().log_end));
 }
 
 // Finishes deletions that a crash cut short, and names what is not ours, once.

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace weir::log {
 namespace {
@@ -195,6 +196,7 @@ void LogDirectory::abandon_partitions(const TopicDescription& topic) {
 }
 
 Result<std::vector<std::string>> LogDirectory::set_folders_aside(const TopicDescription& removed) {
+  const bool did_remain = std::exchange(folders_remain_, true);
   abandon_partitions(removed);
   cleaner_->forget(removed.id);
   std::vector<std::string> aside;
@@ -214,6 +216,7 @@ Result<std::vector<std::string>> LogDirectory::set_folders_aside(const TopicDesc
     WEIR_TRY(files_.sync_directory(layout_.log));
   }
   WEIR_TRY(first);
+  folders_remain_ = did_remain;
   return aside;
 }
 

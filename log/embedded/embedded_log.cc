@@ -159,6 +159,7 @@ Result<std::unique_ptr<EmbeddedLog>> EmbeddedLog::open(const std::string& path,
   directory.seed = options.seed != 0 ? options.seed : entropy_seed();
   directory.read_only = options.read_only;
   directory.tail_cache_bytes = options.tail_cache_bytes;
+  directory.metadata_snapshot_bytes = static_cast<std::uint64_t>(options.metadata_snapshot_bytes);
   directory.offsets_partitions = options.offsets_partitions;
   directory.transaction_partitions = options.transaction_partitions;
   directory.transactions.max_timeout_ms = options.transaction_max_timeout_ms;

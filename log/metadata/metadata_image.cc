@@ -15,12 +15,22 @@ Status MetadataImage::apply(const MetadataRecord& record) {
 }
 
 Status MetadataImage::take(const RegisterBrokerMetadataRecord& broker) {
-  broker_epochs_[broker.broker_id] = broker.broker_epoch;
+  brokers_[broker.broker_id] = broker;
+  return {};
+}
+
+Status MetadataImage::take(const FeatureLevelMetadataRecord& level) {
+  if (level.level > 0) {
+    feature_levels_[level.name] = level.level;
+  } else {
+    feature_levels_.erase(level.name);
+  }
   return {};
 }
 
 Status MetadataImage::take(const ProducerIdsMetadataRecord& block) {
   next_producer_id_ = std::max(next_producer_id_, block.next_producer_id);
+  producer_ids_ = block;
   return {};
 }
 
@@ -38,6 +48,12 @@ Status MetadataImage::take(const TopicMetadataRecord& topic) {
 
 Status MetadataImage::take(const ConfigMetadataRecord& config) {
   if (config.resource_type != ConfigMetadataRecord::kTopicResource) {
+    const auto name = std::tuple(config.resource_type, config.resource_name, config.name);
+    if (config.value) {
+      other_configs_[name] = *config.value;
+    } else {
+      other_configs_.erase(name);
+    }
     return {};
   }
   const auto found = topics_.find(config.resource_name);
@@ -103,8 +119,8 @@ Status MetadataImage::take(const PartitionChangeMetadataRecord& change) {
 }
 
 std::int64_t MetadataImage::broker_epoch(std::int32_t broker) const {
-  const auto found = broker_epochs_.find(broker);
-  return found == broker_epochs_.end() ? -1 : found->second;
+  const auto found = brokers_.find(broker);
+  return found == brokers_.end() ? -1 : found->second.broker_epoch;
 }
 
 const TopicImage* MetadataImage::find(const std::string& name) const {
@@ -118,6 +134,57 @@ std::optional<Uuid> MetadataImage::removed_id(const std::string& name) const {
   }
   const auto found = removed_names_.find(name);
   return found == removed_names_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void MetadataImage::forget_removed() {
+  removed_.clear();
+  removed_names_.clear();
+}
+
+std::vector<MetadataRecord> MetadataImage::records(std::int32_t leader,
+                                                   const Uuid& directory) const {
+  std::vector<MetadataRecord> all;
+  static const std::string kMetadataVersion = "metadata.version";  // what decides how to read on
+  if (const auto version = feature_levels_.find(kMetadataVersion);
+      version != feature_levels_.end()) {
+    all.emplace_back(FeatureLevelMetadataRecord{version->first, version->second});
+  }
+  for (const auto& [name, level] : feature_levels_) {
+    if (name != kMetadataVersion) {
+      all.emplace_back(FeatureLevelMetadataRecord{name, level});
+    }
+  }
+  for (const auto& [id, broker] : brokers_) {
+    all.emplace_back(broker);
+  }
+  for (const auto& [name, topic] : topics_) {
+    all.emplace_back(TopicMetadataRecord{name, topic.id});
+    for (std::size_t i = 0; i < topic.leader_epochs.size(); ++i) {
+      const LeaderEpoch epoch = topic.leader_epochs[i];
+      all.emplace_back(PartitionMetadataRecord{PartitionId(static_cast<std::int32_t>(i)), topic.id,
+                                               leader, epoch, epoch.value(), directory});
+    }
+  }
+  for (const auto& [name, value] : other_configs_) {
+    all.emplace_back(
+        ConfigMetadataRecord{std::get<0>(name), std::get<1>(name), std::get<2>(name), value});
+  }
+  const auto add_configs = [&all](const std::string& topic, const TopicConfig& settings) {
+    for (const auto& [key, value] : settings) {
+      const auto records = config_records(topic, {}, key, value);
+      all.insert(all.end(), records.begin(), records.end());
+    }
+  };
+  for (const auto& [name, topic] : topics_) {
+    add_configs(name, topic.config);
+  }
+  for (const auto& [name, settings] : early_configs_) {
+    add_configs(name, settings);
+  }
+  if (producer_ids_) {
+    all.emplace_back(*producer_ids_);
+  }
+  return all;
 }
 
 const TopicImage* MetadataImage::find(const Uuid& id) const {

@@ -1,16 +1,13 @@
 #include "log/stored/stored_metadata.h"
 
-#include "log/dump/segment_walk.h"
 #include "log/metadata/metadata_records.h"
+#include "log/metadata/metadata_snapshot.h"
 #include "log/record/batch_decoder.h"
-#include "log/record/control_record.h"
-#include "log/segment/segment_scan.h"
 #include "log/stored/stored_partition.h"
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <charconv>
+#include <utility>
 #include <variant>
 
 namespace weir::log {
@@ -21,21 +18,6 @@ constexpr std::size_t kReadBytes = 1U << 20U;
 constexpr std::uint32_t kBeginTransaction = 23;
 constexpr std::uint32_t kEndTransaction = 24;
 constexpr std::uint32_t kAbortTransaction = 25;
-
-// "00000000000000000141-0000000002.checkpoint" -> 141.
-std::optional<Offset> parse_snapshot_name(std::string_view name) {
-  constexpr std::string_view kSuffix = ".checkpoint";
-  constexpr std::size_t kOffsetDigits = 20;
-  constexpr std::size_t kNameBytes = kOffsetDigits + 1 + 10 + kSuffix.size();
-  if (name.size() != kNameBytes || !name.ends_with(kSuffix) || name[kOffsetDigits] != '-') {
-    return std::nullopt;
-  }
-  std::int64_t end = 0;
-  const char* stop = name.data() + kOffsetDigits;
-  const auto [parsed, error] = std::from_chars(name.data(), stop, end);
-  return error == std::errc() && parsed == stop && end >= 0 ? std::optional(Offset(end))
-                                                            : std::nullopt;
-}
 
 // Applies records, those of a metadata transaction at its end.
 class Applier {
@@ -77,46 +59,12 @@ class Applier {
   std::vector<MetadataRecord> held_;
 };
 
-// Errors: kCorrupt when the snapshot is damaged or not whole.
-Status read_snapshot(FileSystem& files, const std::string& path, MetadataImage& image) {
-  WEIR_TRY_ASSIGN(const std::shared_ptr<File> file, files.open(path, OpenMode::kRead));
-  WEIR_TRY_ASSIGN(const std::uint64_t size, file->size());
-  SegmentWalk walk(*file, size, Offset(0), kOffsetMax);
-  Applier applier(image);
-  bool is_whole = false;
-  while (true) {
-    WEIR_TRY_ASSIGN(const WalkItem item, walk.next());
-    if (const auto* damage = std::get_if<DamagedRange>(&item)) {
-      return Error(Errc::kCorrupt, fmt::format("{} is damaged at position {}: {}", path,
-                                               damage->position, damage->reason));
-    }
-    const auto* batch = std::get_if<WalkedBatch>(&item);
-    if (batch == nullptr) {
-      return is_whole
-                 ? Status()
-                 : Status(Error(Errc::kCorrupt,
-                                fmt::format("{} has no SNAPSHOT_FOOTER: it is cut off", path)));
-    }
-    RecordViews records;
-    SharedBytes decompressed;
-    WEIR_TRY(decode_records(batch->header, batch->bytes, DecodeLimits{}, records, decompressed));
-    for (const RecordView& record : records) {
-      if (batch->header.is_control()) {
-        const Result<ControlRecord> control = parse_control_record(record);
-        is_whole |= control.ok() && control->type == ControlType::kSnapshotFooter;
-      } else {
-        WEIR_TRY(applier.take(record));
-      }
-    }
-  }
-}
-
 class MetadataReader {
  public:
   MetadataReader(FileSystem& files, const std::string& folder) : files_(files), folder_(folder) {}
 
   Result<StoredMetadata> run() {
-    WEIR_TRY(read_newest_snapshot());
+    WEIR_TRY(load_snapshot());
     WEIR_TRY_ASSIGN(log_,
                     StoredPartition::open(files_, {.name = {"__cluster_metadata", PartitionId(0)},
                                                    .path = folder_,
@@ -127,24 +75,12 @@ class MetadataReader {
   }
 
  private:
-  Status read_newest_snapshot() {
-    WEIR_TRY_ASSIGN(const std::vector<DirectoryEntry> entries, files_.list(folder_));
-    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-      const std::optional<Offset> end = parse_snapshot_name(entry->name);
-      if (!end) {
-        continue;
-      }
-      MetadataImage image;
-      const Status read = read_snapshot(files_, join_path(folder_, entry->name), image);
-      if (read.ok()) {
-        out_.image = std::move(image);
-        next_ = *end;
-        return Status();
-      }
-      if (read.error().code() == Errc::kIo) {
-        return read;
-      }
-      out_.notes.push_back(fmt::format("snapshot not used: {}", read.error().message()));
+  Status load_snapshot() {
+    WEIR_TRY_ASSIGN(std::optional<LoadedSnapshot> snapshot,
+                    load_newest_snapshot(files_, folder_, out_.notes));
+    if (snapshot) {
+      out_.image = std::move(snapshot->image);
+      next_ = snapshot->id.end;
     }
     return Status();
   }

@@ -133,6 +133,7 @@ log::LogDirectoryOptions LogMachine::options() {
   options.clock = &clock_;
   options.seed = rng_.next();
   options.offsets_partitions = 2;
+  options.metadata_snapshot_bytes = rng_.chance(1, 2) ? 400 : 20U << 20U;
   options.tail_cache_bytes = rng_.chance(1, 2) ? 0 : 4096;
   options.wal.file_bytes_min = 16U << 10U;
   options.wal.file_bytes_max = 64U << 10U;

@@ -50,6 +50,7 @@ class LogUser {
     log::EmbeddedLogOptions options;
     options.files = &files_;
     options.offsets_partitions = 2;
+    options.metadata_snapshot_bytes = 4000;
     // Small, so that checkpoints come and files are used again within a run.
     options.wal_file_bytes_min = 16U << 10U;
     options.wal_file_bytes_max = 128U << 10U;

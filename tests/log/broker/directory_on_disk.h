@@ -32,10 +32,11 @@ class Directory {
   weir::testing::ManualClock clock{kStart};
   std::unique_ptr<LogDirectory> log;
   Duration metadata_timeout = std::chrono::seconds(30);
+  std::uint64_t metadata_snapshot_bytes = 20U << 20U;
   WalOptions wal{
       .file_bytes_min = 16U << 10U, .file_bytes_max = 64U << 10U, .total_bytes_max = 256U << 10U};
 
-  Status try_open() {
+  LogDirectoryOptions options() {
     LogDirectoryOptions options;
     options.files = &disk;
     options.clock = &clock;
@@ -44,7 +45,11 @@ class Directory {
     options.offsets_partitions = 1;
     options.wal = wal;
     options.metadata_timeout = metadata_timeout;
-    WEIR_TRY_ASSIGN(log, LogDirectory::open("data", options));
+    options.metadata_snapshot_bytes = metadata_snapshot_bytes;
+    return options;
+  }
+  Status try_open() {
+    WEIR_TRY_ASSIGN(log, LogDirectory::open("data", options()));
     return {};
   }
   void open() {

@@ -66,6 +66,10 @@ struct EmbeddedLogOptions {
   std::int64_t offsets_retention_minutes = 10'080;
   std::int64_t offsets_check_interval_ms = 600'000;  // offsets.retention.check.interval.ms
 
+  // metadata.log.max.record.bytes.between.snapshots: the log of topics is summed up when it grew by
+  // as much, and what lies before the last sum but one is given up.
+  std::int64_t metadata_snapshot_bytes = 20 << 20;
+
   // Old records are given up and compacted in the background, by their topics' settings: a part of
   // `background`, too. Names and defaults are Kafka's.
   std::int64_t retention_check_interval_ms = 300'000;  // log.retention.check.interval.ms
