@@ -67,7 +67,8 @@ TEST_F(MetadataSnapshots, KeepTheLogShortAndSayTheSame) {
                              .log_start;
   EXPECT_EQ(log_start, kept[0].end);
   int segments = 0;
-  for (const DirectoryEntry& entry : directory_.disk.list(kFolder).value()) {
+  const std::vector<DirectoryEntry> entries = directory_.disk.list(kFolder).value();
+  for (const DirectoryEntry& entry : entries) {
     segments += entry.name.ends_with(".log") ? 1 : 0;
   }
   EXPECT_LE(segments, 3);
