@@ -257,6 +257,24 @@ class Transactions(Case):
             if suffix in (".snapshot", ".txnindex"):
                 self.assertTrue(any(self.LOG_LINE.match(line) for line in lines), suffix)
 
+    def test_snapshots_of_the_metadata_log_hold_what_it_no_longer_has(self):
+        folder = "__cluster_metadata-0"
+        names = sorted(os.listdir(os.path.join(self.directory.log, folder)))
+        snapshots = [f"{folder}/{name}" for name in names if name.endswith(".checkpoint")]
+        segments = [f"{folder}/{name}" for name in names if name.endswith(".log")]
+        self.assertEqual(len(snapshots), 2)
+        self.assertNotIn(f"{folder}/{0:020}.log", segments)
+        for snapshot in snapshots:
+            topics = {}
+            lines = kafka.dump(self.directory.log, [snapshot, *segments], "--cluster-metadata-decoder")
+            self.assertEqual(complaints(lines), [])
+            self.assertTrue(any("SnapshotHeader" in line for line in lines), snapshot)
+            self.assertTrue(any("SnapshotFooter" in line for line in lines), snapshot)
+            for _, record in payloads(lines):
+                if record is not None and record["type"] == "TOPIC_RECORD":
+                    topics[record["data"]["name"]] = record["data"]["topicId"]
+            self.assertEqual(topics, {name: topic["id"] for name, topic in self.directory.topics().items()})
+
     def test_the_compacted_log_has_holes_and_no_other_fault(self):
         files = [file for file in self.directory.files(".log") if file.startswith("table-0")]
         bad = complaints(kafka.dump(self.directory.log, files, "--deep-iteration"))

@@ -46,6 +46,7 @@ inline log::EmbeddedLogOptions workload_options() {
   options.wal_file_bytes_min = 16U << 10U;
   options.wal_file_bytes_max = 128U << 10U;
   options.wal_bytes_max = 512U << 10U;
+  options.metadata_snapshot_bytes = 300;
   options.initial_task_delay_ms = 5;
   options.retention_check_interval_ms = 20;
   options.cleaner_backoff_ms = 10;
