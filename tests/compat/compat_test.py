@@ -12,7 +12,7 @@ from directory import Directory, fill
 # What DumpLogSegments prints of healthy files. "is empty": an index without an entry.
 HEALTHY = re.compile(r"Dumping \S+$|Log starting offset: \d+$|\S+\.(index|timeindex) is empty\.$|"
                      r"baseOffset: \d+ .* isvalid: true$|\| offset: \d+ |offset: \d+ position: \d+$|"
-                     r"timestamp: \d+ offset: \d+$")
+                     r"timestamp: \d+ offset: \d+$|Snapshot end offset: \d+, epoch: \d+$")
 # Its complaint about every segment with a base offset above 0.
 FIRST_OF_A_SEGMENT = (re.compile(r"Non-consecutive offsets in \S+$"), re.compile(r"  -1 is followed by \d+$"))
 
