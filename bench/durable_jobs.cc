@@ -42,7 +42,7 @@ struct Load {
 
 SharedBytes batch_of(std::size_t value_bytes) {
   static const std::string value(1U << 20U, 'v');
-  log::BatchBuilder builder(2U << 20U);
+  log::BatchBuilder builder(value_bytes + 128);  // no more memory than a client would take
   const bool fits = builder.append(
       RecordRef{{}, ByteView(value).substr(0, value_bytes), system_clock().now(), {}});
   WEIR_ASSERT(fits);

@@ -45,6 +45,9 @@ class DurableLog {
 
   // Everything below `end` survives a power cut. Moves the high watermark. Monotonic.
   virtual void on_durable(Offset end) = 0;
+  // Wakes who waits for that. Behind on_durable() of all logs that one write made durable, so that
+  // who waits for several is woken once.
+  virtual void wake_waiters() = 0;
   // Unknown bytes are lost. The log refuses further appends.
   virtual void on_durability_lost(const Error& error) = 0;
 };

@@ -54,6 +54,7 @@ bool finish(Round& round) {
   if (failure.ok()) {
     round.log->on_flushed(round.end);
     round.log->on_durable(round.end);
+    round.log->wake_waiters();
   } else {
     round.log->on_durability_lost(failure.error());
   }

@@ -512,10 +512,15 @@ std::size_t WriteAheadLog::Core::tell_durable() {
       held_.clear();
     }
   }
-  for (std::size_t i = 0; i < ready.size(); ++i) {
-    if (i + 1 == ready.size() || ready[i + 1].log != ready[i].log) {
-      ready[i].log->on_durable(ready[i].end);
-    }
+  const auto last =
+      std::unique(ready.rbegin(), ready.rend(),
+                  [](const Held& later, const Held& held) { return later.log == held.log; });
+  ready.erase(ready.begin(), last.base());  // of neighbours of one log the last one
+  for (const Held& held : ready) {
+    held.log->on_durable(held.end);
+  }
+  for (const Held& held : ready) {
+    held.log->wake_waiters();
   }
   return bytes;
 }

@@ -65,6 +65,7 @@ class LocalPartition final : public Partition {
   Result<Unflushed> prepare_flush(FlushMode mode) override;
   void on_flushed(Offset end) override;
   void on_durable(Offset end) override;
+  void wake_waiters() override { notify_waiters(); }
   void on_durability_lost(const Error& error) override;
 
  private:

@@ -167,13 +167,8 @@ void LocalPartition::mark_flushed(Offset end) {
 }
 
 void LocalPartition::on_durable(Offset end) {
-  {
-    const MutexLock lock(mutex_);
-    if (!mark_durable(end)) {
-      return;
-    }
-  }
-  notify_waiters();
+  const MutexLock lock(mutex_);
+  (void)mark_durable(end);
 }
 
 bool LocalPartition::mark_durable(Offset end) {

@@ -3,6 +3,7 @@
 #include <weir/runtime/clock.h>
 #include <weir/runtime/thread_annotations.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 
@@ -19,14 +20,17 @@ namespace weir::log {
 class Notifier {
  public:
   void notify();
-  std::uint64_t generation() const;
+  std::uint64_t generation() const { return generation_.load(); }
   // Returns when generation() != seen or the timeout passed.
   void wait(std::uint64_t seen, Duration timeout);
 
  private:
-  mutable Mutex mutex_;
+  Mutex mutex_;
   CondVar changed_;
-  std::uint64_t generation_ WEIR_GUARDED_BY(mutex_) = 0;
+  // Both in one total order: who waits counts itself before it looks at the generation, who
+  // notifies raises that before it looks for waiters.
+  std::atomic<std::uint64_t> generation_{0};
+  std::atomic<std::uint32_t> waiting_{0};
 };
 
 }  // namespace weir::log

@@ -36,6 +36,7 @@ class FakeLog : public DurableLog {
   }
   void on_flushed(Offset end) override { flushed = end; }
   void on_durable(Offset end) override { durable = end; }
+  void wake_waiters() override {}
   void on_durability_lost(const Error& error) override { lost = error.to_string(); }
 
   int rounds = 0;
