@@ -127,8 +127,6 @@ void LaneShard::begin_letter(std::uint32_t index, DeadLetterReason reason, Monot
   entry.reason = reason;
   if (reason == DeadLetterReason::kQuarantined) {
     ++counters_.quarantined_records;
-  } else if (options_.retry.on_exhausted == OnExhausted::kQuarantine) {
-    set_quarantined(index);
   }
   send_letter(index);
 }
@@ -174,6 +172,11 @@ void LaneShard::letter_done(RunId letter, bool ok, MonotonicTime now) {
     return;
   }
   ++counters_.dead_lettered;
+  // Only now: a session in quarantine has its head in the dead-letter topic.
+  if (options_.retry.on_exhausted == OnExhausted::kQuarantine &&
+      entry.reason != DeadLetterReason::kQuarantined) {
+    set_quarantined(letter.lane);
+  }
   const Fate fate =
       entry.reason == DeadLetterReason::kGapTimeout ? Fate::kGapSkipped : Fate::kDeadLettered;
   if (lane.state == LaneState::kRunning) {
