@@ -1,6 +1,7 @@
 #include "runtime/lane/session_engine_impl.h"
 
 #include <weir/runtime/logger.h>
+#include <weir/runtime/session_settings.h>
 
 #include <fmt/core.h>
 
@@ -363,21 +364,18 @@ namespace weir {
 Result<std::unique_ptr<SessionEngine>> SessionEngine::open(const SessionOptions& options,
                                                            Parts parts,
                                                            std::vector<std::string> topics) {
-  if (options.workers == 0 || options.workers > internal::kSlots) {
-    return Error(Errc::kInvalidConfig, fmt::format("session.workers is {}; 1 to {} are possible",
-                                                   options.workers, internal::kSlots));
-  }
-  if (options.stash_records_low >= options.stash_records_high || options.lane_records_max == 0 ||
-      options.window_records_max == 0 || options.running_max == 0 || options.lanes_max == 0) {
-    return Error(Errc::kInvalidConfig,
-                 "session bounds: lane, window, running and lanes are at least 1, the stash's low "
-                 "mark is below its high mark");
-  }
+  static_assert(internal::kSlots == 4'096);  // as check_session_options() says of workers
+  WEIR_TRY(check_session_options(options));
   if (options.extractor_id >= internal::kExtractorsMax ||
       (parts.extractor && options.extractor_id == 0)) {
     return Error(Errc::kInvalidConfig,
                  fmt::format("an extractor of sessions needs an id from 1 to {}; it has {}",
                              internal::kExtractorsMax - 1, options.extractor_id));
+  }
+  if (parts.clock == nullptr || parts.group == nullptr || parts.source == nullptr ||
+      !parts.make_worker || !parts.start_offset) {
+    return Error(Errc::kInvalidConfig,
+                 "a session engine needs clock, group, source, make_worker and start_offset");
   }
   auto engine = std::make_unique<internal::SessionEngineImpl>(options, std::move(parts));
   WEIR_TRY(engine->join(std::move(topics)));
