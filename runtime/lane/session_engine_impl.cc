@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace weir::internal {
@@ -263,7 +264,12 @@ Status SessionEngineImpl::poll_records(Duration timeout) {
     }
     std::vector<NullableBytes> sessions;
     if (parts_.extractor) {
-      sessions = parts_.extractor(block);
+      try {
+        sessions = parts_.extractor(block);
+      } catch (const std::exception& exception) {
+        return Error(Errc::kHandlerThrew,
+                     fmt::format("the session extractor threw: {}", exception.what()));
+      }
       if (sessions.size() != block.records.size()) {
         return Error(
             Errc::kInvalidArgument,
