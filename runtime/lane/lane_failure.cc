@@ -28,6 +28,8 @@ namespace {
 
 // From so many failures on they go into the lane map (2.4).
 constexpr std::uint16_t kNotedFailures = 3;
+// A wait that outlives every process, and a time that can be computed.
+constexpr Duration kDelayMax = std::chrono::hours(24 * 365);
 
 }  // namespace
 
@@ -114,7 +116,7 @@ void LaneShard::wait(std::uint32_t index, Duration delay, MonotonicTime now) {
     make_ready(index, false);
   } else {
     lane.state = LaneState::kWaiting;
-    timers_.add(index, now + delay);
+    timers_.add(index, now + std::min(delay, kDelayMax));
   }
   // A lane in back-off may hold more than before.
   if (partitions_[lane.partition].stash_head != kNone) {
@@ -152,8 +154,8 @@ void LaneShard::send_letter(std::uint32_t index) {
 
 void LaneShard::letter_done(RunId letter, bool ok, MonotonicTime now) {
   const auto found = failures_.find(letter.lane);
-  if (found == failures_.end() || found->second.letter != letter.number) {
-    return;  // of an epoch that ended, or of a skip that its handler overtook
+  if (letter.number == 0 || found == failures_.end() || found->second.letter != letter.number) {
+    return;  // nobody's, of an epoch that ended, or of a skip that its handler overtook
   }
   now_ = now;
   Failure& entry = found->second;

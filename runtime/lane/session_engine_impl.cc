@@ -58,6 +58,10 @@ SessionEngineImpl::SessionEngineImpl(const SessionOptions& options, Parts parts)
 }
 
 SessionEngineImpl::~SessionEngineImpl() {
+  if (is_joined_ && !is_closed_) {
+    // No callback may come after this.
+    parts_.group->leave().ignore("the group finds out by itself");
+  }
   for (const auto& worker : workers_) {
     worker->stop_thread();
   }
@@ -89,11 +93,15 @@ void SessionEngineImpl::wake() {
 }
 
 void SessionEngineImpl::finish(std::uint32_t worker, RunId run, Outcome outcome) {
-  workers_[worker]->finish_later(run, std::move(outcome));
+  if (worker < workers_.size()) {
+    workers_[worker]->finish_later(run, std::move(outcome));
+  }
 }
 
 void SessionEngineImpl::answer_letter(std::uint32_t worker, RunId letter, bool ok) {
-  workers_[worker]->answer_later(letter, ok);
+  if (worker < workers_.size()) {
+    workers_[worker]->answer_later(letter, ok);
+  }
 }
 
 void SessionEngineImpl::send_messages() {
@@ -354,6 +362,9 @@ std::vector<std::pair<TopicPartition, Offset>> SessionEngineImpl::positions() co
 
 std::optional<MonotonicTime> SessionEngineImpl::next_due() const {
   std::optional<MonotonicTime> due;
+  if (options_.has_threads) {
+    return due;  // the lanes are their threads'
+  }
   for (const auto& worker : workers_) {
     const std::optional<MonotonicTime> next = worker->next_due();
     if (next.has_value() && (!due.has_value() || *next < *due)) {

@@ -48,5 +48,36 @@ TEST(SessionFaults, AFlushThatThrowsIsAFlushThatFailed) {
   EXPECT_EQ(world.group.commits, 0);
 }
 
+// A worker that does not exist is nobody's.
+TEST(SessionFaults, OutcomesForOtherWorkersAreIgnored) {
+  World world(without_threads());
+  world.engine->finish(7, {}, Outcome::ok());
+  world.engine->answer_letter(7, {}, true);
+  world.produce(2, 2);
+  world.run_all();
+}
+
+// The lanes are their threads' alone.
+TEST(SessionFaults, NextDueIsForEnginesWithoutThreads) {
+  World world(with_threads(SessionDispatch::kLocal));
+  world.produce(2, 2);
+  world.run_all();
+  EXPECT_FALSE(world.engine->next_due().has_value());
+}
+
+TEST(SessionFaults, AnEngineThatIsNotClosedLeavesItsGroup) {
+  World world(without_threads());
+  world.engine.reset();
+  EXPECT_TRUE(world.group.has_left);
+}
+
+TEST(SessionFaults, CloseTakesTheLongestDeadline) {
+  World world(without_threads());
+  world.produce(2, 2);
+  world.run_all();
+  ASSERT_TRUE(world.engine->close(SessionEngine::Close::kDrainRunning, Duration::max()).ok());
+  EXPECT_EQ(world.group.offset(0), Offset(2));
+}
+
 }  // namespace
 }  // namespace weir
