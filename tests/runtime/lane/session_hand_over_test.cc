@@ -123,7 +123,7 @@ TEST(SessionHandOver, RevokeStopsQueuedRecordsWhileACommitIsInFlight) {
     ++handled;
     return Outcome::ok();
   };
-  world.produce(4, 50);
+  world.produce(2, 50);
   // One record a round, and a commit of the one before is always in flight.
   world.run_until([&] { return world.engine->signals().commits >= 5; });
   const int before = handled;
