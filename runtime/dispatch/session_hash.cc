@@ -7,14 +7,16 @@ namespace weir {
 
 namespace {
 
-// Multiply and fold, as wyhash (Wang Yi) does; the constants are its own.
+// Multiply and fold, as wyhash (Wang Yi) does; the constants are its own. What is multiplied goes
+// in as well, so that a zero on one side, which a chosen id can bring about, does not hide the
+// other.
 constexpr std::uint64_t kSecret[] = {0xa0761d6478bd642fULL, 0xe7037ed1a0b428dbULL,
                                      0x8ebc6af09c88c6e3ULL};
 
 std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
   __extension__ using Wide = unsigned __int128;
   const Wide product = static_cast<Wide>(a) * b;
-  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64U);
+  return a ^ b ^ static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64U);
 }
 
 // Little-endian on every machine.

@@ -28,6 +28,8 @@ namespace {
 
 // From so many failures on they go into the lane map (2.4).
 constexpr std::uint16_t kNotedFailures = 3;
+// A wait that outlives every process, and a time that can be computed.
+constexpr Duration kDelayMax = std::chrono::hours(24 * 365);
 
 }  // namespace
 
@@ -114,7 +116,7 @@ void LaneShard::wait(std::uint32_t index, Duration delay, MonotonicTime now) {
     make_ready(index, false);
   } else {
     lane.state = LaneState::kWaiting;
-    timers_.add(index, now + delay);
+    timers_.add(index, now + std::min(delay, kDelayMax));
   }
   // A lane in back-off may hold more than before.
   if (partitions_[lane.partition].stash_head != kNone) {
@@ -127,8 +129,6 @@ void LaneShard::begin_letter(std::uint32_t index, DeadLetterReason reason, Monot
   entry.reason = reason;
   if (reason == DeadLetterReason::kQuarantined) {
     ++counters_.quarantined_records;
-  } else if (options_.retry.on_exhausted == OnExhausted::kQuarantine) {
-    set_quarantined(index);
   }
   send_letter(index);
 }
@@ -154,8 +154,8 @@ void LaneShard::send_letter(std::uint32_t index) {
 
 void LaneShard::letter_done(RunId letter, bool ok, MonotonicTime now) {
   const auto found = failures_.find(letter.lane);
-  if (found == failures_.end() || found->second.letter != letter.number) {
-    return;  // of an epoch that ended, or of a skip that its handler overtook
+  if (letter.number == 0 || found == failures_.end() || found->second.letter != letter.number) {
+    return;  // nobody's, of an epoch that ended, or of a skip that its handler overtook
   }
   now_ = now;
   Failure& entry = found->second;
@@ -174,6 +174,11 @@ void LaneShard::letter_done(RunId letter, bool ok, MonotonicTime now) {
     return;
   }
   ++counters_.dead_lettered;
+  // Only now: a session in quarantine has its head in the dead-letter topic.
+  if (options_.retry.on_exhausted == OnExhausted::kQuarantine &&
+      entry.reason != DeadLetterReason::kQuarantined) {
+    set_quarantined(letter.lane);
+  }
   const Fate fate =
       entry.reason == DeadLetterReason::kGapTimeout ? Fate::kGapSkipped : Fate::kDeadLettered;
   if (lane.state == LaneState::kRunning) {

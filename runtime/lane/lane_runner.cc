@@ -1,9 +1,32 @@
 #include "runtime/lane/lane_runner.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace weir::internal {
+
+namespace {
+
+// Exceptions of the user's code end here (D9).
+template <class Call>
+Status without_exceptions(Call call) {
+  try {
+    return call();
+  } catch (const std::exception& exception) {
+    return Error(Errc::kHandlerThrew, exception.what());
+  } catch (...) {
+    return Error(Errc::kHandlerThrew, "a worker threw no std::exception");
+  }
+}
+
+void stop_at(const Status& status, ShardReport& report) {
+  if (!status.ok() && !report.stop.has_value()) {
+    report.stop = status.error();
+  }
+}
+
+}  // namespace
 
 LaneRunner::LaneRunner(const LaneOptions& options, std::uint64_t seed, const Clock& clock,
                        std::unique_ptr<LaneWorker> worker, std::function<void()> notify)
@@ -165,7 +188,11 @@ void LaneRunner::write_letters() {
   while (!shard_.letters().empty()) {
     const std::vector<DeadLetter> letters = std::exchange(shard_.letters(), {});
     is_writing_ = true;
-    worker_->write(letters, *this);
+    stop_at(without_exceptions([&]() -> Status {
+              worker_->write(letters, *this);
+              return {};
+            }),
+            shard_.report());
     is_writing_ = false;
     for (auto& [run, outcome] : ended_.outcomes) {
       shard_.finish(run, std::move(outcome), now_);
@@ -196,12 +223,20 @@ bool LaneRunner::run_round() {
   taken_.answers.clear();
   shard_.advance(now_);
   const std::uint32_t budget = budget_;
-  worker_->run(*this);
+  stop_at(without_exceptions([&]() -> Status {
+            worker_->run(*this);
+            return {};
+          }),
+          shard_.report());
   has_worked = has_worked || budget_ < budget || !shard_.letters().empty() ||
                applied_ < taken_.messages.size();
   write_letters();
   for (const RunId run : std::exchange(shard_.cancels(), {})) {
-    worker_->cancel(run);
+    stop_at(without_exceptions([&]() -> Status {
+              worker_->cancel(run);
+              return {};
+            }),
+            shard_.report());
   }
   publish();
   return has_worked || has_ended_;
@@ -212,7 +247,7 @@ void LaneRunner::publish() {
   Status flushed;
   const std::uint32_t flushes = std::exchange(taken_.flushes, 0);
   if (flushes > 0) {
-    flushed = worker_->flush();
+    flushed = without_exceptions([&] { return worker_->flush(); });
   }
   ShardReport& report = shard_.report();
   if (report.empty() && flushes == 0) {

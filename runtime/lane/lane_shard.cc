@@ -290,8 +290,8 @@ bool LaneShard::start(Attempt& attempt, MonotonicTime now) {
 }
 
 void LaneShard::finish(RunId run, Outcome outcome, MonotonicTime now) {
-  if (!lanes_.contains(run.lane) || lanes_[run.lane].state != LaneState::kRunning ||
-      lanes_[run.lane].run_number != run.number) {
+  if (run.number == 0 || !lanes_.contains(run.lane) ||
+      lanes_[run.lane].state != LaneState::kRunning || lanes_[run.lane].run_number != run.number) {
     ++counters_.duplicate_completions;
     return;
   }
@@ -324,7 +324,9 @@ void LaneShard::finish(RunId run, Outcome outcome, MonotonicTime now) {
       break;
     case Outcome::Kind::kDead:
       failure(run.lane, now).cause = std::move(outcome.cause);
-      ++nodes_[lane.current].failures;
+      if (nodes_[lane.current].failures < 0xffff) {
+        ++nodes_[lane.current].failures;
+      }
       begin_letter(run.lane, DeadLetterReason::kPermanent, now);
       break;
     case Outcome::Kind::kStop:

@@ -1,10 +1,12 @@
 #include "runtime/lane/session_engine_impl.h"
 
 #include <weir/runtime/logger.h>
+#include <weir/runtime/session_settings.h>
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace weir::internal {
@@ -56,6 +58,10 @@ SessionEngineImpl::SessionEngineImpl(const SessionOptions& options, Parts parts)
 }
 
 SessionEngineImpl::~SessionEngineImpl() {
+  if (is_joined_ && !is_closed_) {
+    // No callback may come after this.
+    parts_.group->leave().ignore("the group finds out by itself");
+  }
   for (const auto& worker : workers_) {
     worker->stop_thread();
   }
@@ -87,11 +93,15 @@ void SessionEngineImpl::wake() {
 }
 
 void SessionEngineImpl::finish(std::uint32_t worker, RunId run, Outcome outcome) {
-  workers_[worker]->finish_later(run, std::move(outcome));
+  if (worker < workers_.size()) {
+    workers_[worker]->finish_later(run, std::move(outcome));
+  }
 }
 
 void SessionEngineImpl::answer_letter(std::uint32_t worker, RunId letter, bool ok) {
-  workers_[worker]->answer_later(letter, ok);
+  if (worker < workers_.size()) {
+    workers_[worker]->answer_later(letter, ok);
+  }
 }
 
 void SessionEngineImpl::send_messages() {
@@ -269,7 +279,12 @@ Status SessionEngineImpl::poll_records(Duration timeout) {
     }
     std::vector<NullableBytes> sessions;
     if (parts_.extractor) {
-      sessions = parts_.extractor(block);
+      try {
+        sessions = parts_.extractor(block);
+      } catch (const std::exception& exception) {
+        return Error(Errc::kHandlerThrew,
+                     fmt::format("the session extractor threw: {}", exception.what()));
+      }
       if (sessions.size() != block.records.size()) {
         return Error(
             Errc::kInvalidArgument,
@@ -354,6 +369,9 @@ std::vector<std::pair<TopicPartition, Offset>> SessionEngineImpl::positions() co
 
 std::optional<MonotonicTime> SessionEngineImpl::next_due() const {
   std::optional<MonotonicTime> due;
+  if (options_.has_threads) {
+    return due;  // the lanes are their threads'
+  }
   for (const auto& worker : workers_) {
     const std::optional<MonotonicTime> next = worker->next_due();
     if (next.has_value() && (!due.has_value() || *next < *due)) {
@@ -370,21 +388,18 @@ namespace weir {
 Result<std::unique_ptr<SessionEngine>> SessionEngine::open(const SessionOptions& options,
                                                            Parts parts,
                                                            std::vector<std::string> topics) {
-  if (options.workers == 0 || options.workers > internal::kSlots) {
-    return Error(Errc::kInvalidConfig, fmt::format("session.workers is {}; 1 to {} are possible",
-                                                   options.workers, internal::kSlots));
-  }
-  if (options.stash_records_low >= options.stash_records_high || options.lane_records_max == 0 ||
-      options.window_records_max == 0 || options.running_max == 0 || options.lanes_max == 0) {
-    return Error(Errc::kInvalidConfig,
-                 "session bounds: lane, window, running and lanes are at least 1, the stash's low "
-                 "mark is below its high mark");
-  }
+  static_assert(internal::kSlots == 4'096);  // as check_session_options() says of workers
+  WEIR_TRY(check_session_options(options));
   if (options.extractor_id >= internal::kExtractorsMax ||
       (parts.extractor && options.extractor_id == 0)) {
     return Error(Errc::kInvalidConfig,
                  fmt::format("an extractor of sessions needs an id from 1 to {}; it has {}",
                              internal::kExtractorsMax - 1, options.extractor_id));
+  }
+  if (parts.clock == nullptr || parts.group == nullptr || parts.source == nullptr ||
+      !parts.make_worker || !parts.start_offset) {
+    return Error(Errc::kInvalidConfig,
+                 "a session engine needs clock, group, source, make_worker and start_offset");
   }
   auto engine = std::make_unique<internal::SessionEngineImpl>(options, std::move(parts));
   WEIR_TRY(engine->join(std::move(topics)));

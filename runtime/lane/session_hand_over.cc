@@ -18,6 +18,8 @@ constexpr Duration kLastCommitMax = std::chrono::seconds(5);
 constexpr Duration kCommitAgainMin = std::chrono::milliseconds(10);
 constexpr Duration kCommitAgainMax = std::chrono::milliseconds(500);
 constexpr int kCommitsWithoutThreadsMax = 16;
+// A deadline that can be computed.
+constexpr Duration kWaitMax = std::chrono::hours(24 * 365);
 
 // A callback of the group: what it waits for may not poll the group again.
 class CallbackScope {
@@ -131,7 +133,8 @@ void SessionEngineImpl::on_revoked(std::span<const TopicPartition> partitions) {
     }
   }
   // What is not committed here is repeated: the next owner starts at the commit before.
-  const Status status = hand_over(numbers, Dispatcher::Drain::kRunning, now() + options_.drain_max);
+  const Status status = hand_over(numbers, Dispatcher::Drain::kRunning,
+                                  now() + std::min(options_.drain_max, kWaitMax));
   if (!status.ok()) {
     WEIR_WARN("partitions were given up without their last commit; what it held is repeated: {}",
               status.error().message());
@@ -258,7 +261,7 @@ Status SessionEngineImpl::close(Close mode, Duration deadline) {
   Status status = hand_over(
       owned(),
       mode == Close::kDrainQueued ? Dispatcher::Drain::kQueued : Dispatcher::Drain::kRunning,
-      now() + deadline);
+      now() + std::min(deadline, kWaitMax));
   if (is_joined_) {
     Status left = parts_.group->leave();
     if (status.ok()) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace weir {
@@ -252,11 +253,50 @@ Result<SessionOptions> parse_session_options(const std::map<std::string, std::st
   const std::span<const Member> properties(kProperties);
   WEIR_TRY_ASSIGN(const SessionSettings settings,
                   parse_settings("sessions", properties, given, SessionSettings{}));
-  if (settings.stash_low >= settings.stash_high) {
-    return Error(Errc::kInvalidConfig,
-                 "session.stash.records.low must be below session.stash.records.high");
+  SessionOptions options = options_of(settings);
+  WEIR_TRY(check_session_options(options));
+  return options;
+}
+
+Status check_session_options(const SessionOptions& options) {
+  const RetryPolicy& retry = options.retry;
+  const struct {
+    bool holds;
+    const char* rule;
+  } rules[] = {
+      {options.workers >= 1 && options.workers <= 4'096, "session.workers is 1 to 4096"},
+      {options.lane_records_max >= 1, "session.lane.records.max is at least 1"},
+      {options.stash_records_low < options.stash_records_high,
+       "session.stash.records.low is below session.stash.records.high"},
+      {options.window_records_max >= 1 && options.window_records_max < 1U << 31U,
+       "session.window.records.max is 1 to 2^31 - 1"},
+      {options.buffer_bytes_max >= 1, "session.buffer.bytes.max is at least 1"},
+      {options.running_max >= 1, "session.in.flight.max is at least 1"},
+      {options.lanes_max >= 1, "session.lanes.max is at least 1"},
+      {options.quarantine_sessions_max < options.lanes_max,
+       "session.quarantine.max.sessions is below session.lanes.max"},
+      {options.commit_interval > Duration::zero(), "session.commit.interval.ms is above 0"},
+      {options.commit_records_max >= 1, "session.commit.records.max is at least 1"},
+      {options.lane_idle >= Duration::zero() && options.handler_timeout >= Duration::zero() &&
+           options.gap_timeout >= Duration::zero() && options.drain_max >= Duration::zero(),
+       "session.lane.idle.ms, session.handler.timeout.ms, session.gap.timeout.ms and "
+       "session.rebalance.drain.max.ms are not negative"},
+      {retry.backoff_base >= Duration::zero() && retry.backoff_max >= Duration::zero() &&
+           retry.elapsed_max >= Duration::zero(),
+       "session.retry.backoff.base.ms, session.retry.backoff.max.ms and "
+       "session.retry.max.elapsed.ms are not negative"},
+      {retry.backoff_multiplier >= 1 && retry.backoff_multiplier <= 100,
+       "session.retry.backoff.multiplier is 1 to 100"},
+      {retry.jitter >= 0 && retry.jitter <= 1, "session.retry.jitter.percent is 0 to 100"},
+      {retry.attempts_max <= 65'535, "session.retry.max.attempts is at most 65535"},
+  };
+  std::string broken;
+  for (const auto& [holds, rule] : rules) {
+    if (!holds) {
+      broken.append(broken.empty() ? "" : "; ").append(rule);
+    }
   }
-  return options_of(settings);
+  return broken.empty() ? Status() : Status(Error(Errc::kInvalidConfig, std::move(broken)));
 }
 
 std::vector<SettingDescription> describe_session_options() {

@@ -96,6 +96,47 @@ TEST(DeadLetters, T33_QuarantineHoldsTheSessionsLaterRecordsInOrder) {
   EXPECT_EQ(test.run_all(), (Names{"a/4"}));
 }
 
+// An answer to no letter is none, also while a letter waits to be written again.
+TEST(DeadLetters, AnAnswerToLetterZeroIsIgnored) {
+  LanesTest test(options_for(OnExhausted::kDeadLetter));
+  test.assign();
+  test.feed({"a"});
+  test.finish(*test.start(), Outcome::dead(Error(Errc::kInvalidRecord, "bad")));
+  const std::uint32_t lane = test.engine.letters[0][0].id.lane;
+  test.engine.answer_letters(false);
+  test.engine.shards[0]->letter_done({lane, 0}, true, test.engine.now);
+  test.engine.settle();
+  EXPECT_EQ(test.commit_value(), Offset(0));
+}
+
+TEST(DeadLetters, WaitsAsLongAsAnOutcomeSays) {
+  LanesTest test;
+  test.assign();
+  test.feed({"a"});
+  test.finish(*test.start(), Outcome::retry(Error(Errc::kTimedOut, "later"), Duration::max()));
+  test.engine.advance(std::chrono::hours(1'000));
+  EXPECT_FALSE(test.start().has_value());
+}
+
+// A skip that its handler overtook leaves no letter, and no quarantine that nobody could redrive.
+TEST(DeadLetters, QuarantineBeginsWhenTheLetterIsWritten) {
+  LanesTest test(options_for(OnExhausted::kQuarantine));
+  test.assign();
+  test.feed({"a", "a"});
+  const Attempt attempt = *test.start();
+  LaneShard& shard = *test.engine.shards[0];
+  shard.skip(0, test.engine.dispatcher.epoch(0), 0, test.engine.now);
+  EXPECT_EQ(shard.size().quarantined, 0U);
+  test.finish(attempt, Outcome::ok());
+  EXPECT_EQ(test.run_all(), (Names{"a/2"}));
+
+  test.feed({"a"});
+  test.finish(*test.start(), Outcome::dead(Error(Errc::kInvalidRecord, "bad")));
+  EXPECT_EQ(shard.size().quarantined, 0U);
+  test.engine.answer_letters(true);
+  EXPECT_EQ(shard.size().quarantined, 1U);
+}
+
 TEST(DeadLetters, QuarantineIsRestoredAndIsBounded) {
   LaneOptions options = options_for(OnExhausted::kQuarantine);
   options.quarantined_max = 1;

@@ -130,7 +130,27 @@ TEST(SessionHash, StaysTheSame) {
     hashes.insert(session_hash(std::string(size, 'a') + "b"));
   }
   EXPECT_EQ(hashes.size(), 400U);
-  EXPECT_EQ(session_hash("session-1"), 6371491173132884364U);
+  EXPECT_EQ(session_hash("session-1"), 8526130737826528808U);
+  EXPECT_EQ(session_hash(""), 11229632124464654718U);
+  EXPECT_EQ(session_hash("a-session-of-more-than-sixteen-bytes"), 8339315123322236518U);
+}
+
+// T29: ids that bring a factor of the hash to zero do not all have one hash.
+TEST(SessionHash, T29_HostileIdsDoNotCollapse) {
+  const auto word = [](std::uint64_t value) {
+    std::string bytes;
+    for (unsigned i = 0; i < 8; ++i) {
+      bytes.push_back(static_cast<char>(value >> (8 * i)));
+    }
+    return bytes;
+  };
+  std::set<std::uint64_t> hashes;
+  for (std::uint64_t i = 0; i < 1'000; ++i) {
+    hashes.insert(session_hash(word(0xe7037ed1a0b428dbULL) + word(i)));
+    hashes.insert(session_hash(word(i) + word(i) + word(0xe7037ed1a0b428dbULL) + word(7)));
+    hashes.insert(session_hash(word(0x8ebc6af09c88c6e3ULL) + word(i).substr(0, 7)));
+  }
+  EXPECT_EQ(hashes.size(), 3'000U);
 }
 
 TEST(SessionHash, SpreadsCountedSessionsEvenly) {

@@ -70,6 +70,36 @@ TEST(SessionSettings, ReportsAllMistakesTogether) {
             Errc::kInvalidConfig);
 }
 
+// One check for the parser and for whoever fills in the options.
+TEST(SessionSettings, RefusesOptionsOutOfRange) {
+  const auto refuses = [](auto change, const char* name) {
+    SessionOptions options;
+    change(options);
+    const Status status = check_session_options(options);
+    ASSERT_FALSE(status.ok()) << name;
+    EXPECT_THAT(status.error().message(), HasSubstr(name));
+    EXPECT_EQ(SessionEngine::open(options, {}, {}).error().message(), status.error().message());
+  };
+  EXPECT_TRUE(check_session_options({}).ok());
+  refuses([](SessionOptions& o) { o.workers = 5'000; }, "session.workers");
+  refuses([](SessionOptions& o) { o.buffer_bytes_max = 0; }, "session.buffer.bytes.max");
+  refuses([](SessionOptions& o) { o.window_records_max = 1U << 31U; },
+          "session.window.records.max");
+  refuses([](SessionOptions& o) { o.commit_interval = {}; }, "session.commit.interval.ms");
+  refuses([](SessionOptions& o) { o.drain_max = milliseconds(-1); },
+          "session.rebalance.drain.max.ms");
+  refuses([](SessionOptions& o) { o.retry.jitter = 1.5; }, "session.retry.jitter.percent");
+  refuses([](SessionOptions& o) { o.retry.backoff_multiplier = 0; },
+          "session.retry.backoff.multiplier");
+  refuses([](SessionOptions& o) { o.retry.attempts_max = 65'536; }, "session.retry.max.attempts");
+  // A lane in quarantine is never evicted: there must be room beside them.
+  refuses([](SessionOptions& o) { o.quarantine_sessions_max = o.lanes_max; },
+          "session.quarantine.max.sessions");
+  EXPECT_THAT(parse_session_options({{"session.lanes.max", "10000"}}).error().message(),
+              HasSubstr("session.quarantine.max.sessions"));
+  EXPECT_THAT(SessionEngine::open({}, {}, {}).error().message(), HasSubstr("make_worker"));
+}
+
 TEST(SessionSettings, DescribesEverySetting) {
   for (const SettingDescription& setting : describe_session_options()) {
     EXPECT_TRUE(setting.name.starts_with("session.")) << setting.name;
