@@ -135,15 +135,17 @@ Status LogDirectory::replay_metadata() {
   if (metadata_->offsets().high_watermark <= metadata_next_) {
     return {};  // a snapshot that its holder has just written is ahead of what is read here
   }
+  MetadataTail tail = metadata_since_snapshot_;
   WEIR_TRY_ASSIGN(metadata_next_,
-                  replay_records(*metadata_, metadata_next_, [this](const RecordView& record) {
+                  replay_records(*metadata_, metadata_next_, [&](const RecordView& record) {
                     if (record.value.is_null()) {
                       return Status();
                     }
-                    metadata_since_snapshot_.add(record.value.view().size(), record.timestamp);
+                    tail.add(record.value.view().size(), record.timestamp);
                     Result<MetadataRecord> decoded = decode_metadata_record(record.value.view());
                     return decoded.ok() ? apply_metadata({*decoded}) : decoded.status();
                   }));
+  metadata_since_snapshot_ = tail;
   return {};
 }
 

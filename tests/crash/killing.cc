@@ -59,6 +59,16 @@ void Killing::run(int kills) {
   }
 }
 
+void Killing::run_to_end() {
+  Run run;
+  KilledProcess process(program_, arguments(), folder_ + "/diagnostics");
+  const auto pause =
+      process.read(seconds(300), [&](std::string_view line) { take_line(line, run); });
+  EXPECT_EQ(pause, KilledProcess::Pause::kEnded) << "the process hangs";
+  EXPECT_TRUE(run.closed.has_value()) << "see " << folder_ << "/diagnostics";
+  finish(process, run);
+}
+
 void Killing::print_kills() const {
   for (const auto& [point, hits] : hits_) {
     fmt::print("kills at {:<16} {}\n", point_name(point), hits);

@@ -39,6 +39,8 @@ class Killing {
   Killing& operator=(const Killing&) = delete;
 
   void run(int kills);
+  // Once more, to the end that the program finds by itself.
+  void run_to_end();
   bool has_hit_every_point() const { return hits_.size() == points_.size(); }
   void print_kills() const;
 

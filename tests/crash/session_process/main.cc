@@ -1,6 +1,6 @@
 // The process that is killed while it handles sessions on a directory.
-//   crash_sessions run DIRECTORY SEED [POINT NTH MOMENT]   sends and handles, until killed
-//   crash_sessions drain DIRECTORY SEED                    handles what is there, ends
+//   crash_sessions DIRECTORY SEED 0 [POINT NTH MOMENT]   sends and handles, until killed
+//   crash_sessions DIRECTORY SEED 1                      handles what is there, ends
 // Reports on stdout: ready, commit TOPIC PARTITION OFFSET, wrong WHAT, kill POINT, closed CHANGES.
 #include "tests/crash/pipeline/kill_switch.h"
 #include "tests/crash/pipeline/killer_backend.h"
@@ -232,12 +232,12 @@ class Talker {
 };
 
 std::optional<Arguments> read(const std::vector<std::string>& words) {
-  if ((words.size() != 3 && words.size() != 6) || (words[0] != "run" && words[0] != "drain")) {
+  if ((words.size() != 3 && words.size() != 6) || (words[2] != "0" && words[2] != "1")) {
     return std::nullopt;
   }
-  Arguments arguments{.drains = words[0] == "drain",
-                      .directory = words[1],
-                      .seed = std::strtoull(words[2].c_str(), nullptr, 10),
+  Arguments arguments{.drains = words[2] == "1",
+                      .directory = words[0],
+                      .seed = std::strtoull(words[1].c_str(), nullptr, 10),
                       .plan = {}};
   if (words.size() == 6) {
     arguments.plan = plan_of(words[3], words[4], words[5]);
@@ -251,7 +251,7 @@ std::optional<Arguments> read(const std::vector<std::string>& words) {
 int main(int argc, char** argv) {
   const auto arguments = weir::crash::read({argv + 1, argv + argc});
   if (!arguments.has_value()) {
-    fmt::print(stderr, "usage: crash_sessions run|drain DIRECTORY SEED [POINT NTH MOMENT]\n");
+    fmt::print(stderr, "usage: crash_sessions DIRECTORY SEED 0|1 [POINT NTH MOMENT]\n");
     return 2;
   }
   const weir::Status done = weir::crash::Talker(*arguments).run();
