@@ -60,6 +60,8 @@ class SessionEffects {
                  const SessionPartitions& partitions, const Clock& clock, bool skips_applied);
 
   Scope begin_attempt(const Attempt& attempt);
+  // Kept by an attempt that may outlive the hand-over of its partition.
+  std::shared_ptr<SessionPartition>& partition(std::uint32_t number);
   // Errors: those of the store, then nothing was written; kRecordTooLarge, kTimedOut, others of the
   // sink: outputs may be written again by the next attempt. kFenced: the partition was given up.
   Status promote(Scope scope);
@@ -71,7 +73,6 @@ class SessionEffects {
   std::uint64_t outputs_promoted() const { return outputs_promoted_; }
 
  private:
-  std::shared_ptr<SessionPartition>& partition(std::uint32_t number);
   Status send_outputs(const Scope& scope);
   Status flush_all();
   Status write_changelogs();

@@ -71,13 +71,13 @@ class CheckedGroup final : public Group {
 
 class SessionProcessorImpl final : public SessionProcessor {
  public:
-  SessionProcessorImpl(Backend& backend, const Clock& clock, SessionProcessorOptions options,
-                       SessionHandler handler)
+  SessionProcessorImpl(Backend& backend, const Clock& clock, SessionProcessorOptions options)
       : backend_(backend) {
     shared_.options = std::move(options);
-    shared_.handler = std::move(handler);
     shared_.clock = &clock;
   }
+  void set(SessionHandler handler) { shared_.handler = std::move(handler); }
+  void set(AsyncSessionHandler handler) { shared_.async_handler = std::move(handler); }
 
   Status start();
   Status run_once(Duration timeout) override { return engine_->run_once(timeout); }
@@ -123,7 +123,7 @@ Status SessionProcessorImpl::check_options() const {
   if (given.group.empty() || given.topics.empty()) {
     return Error(Errc::kInvalidConfig, "a session processor needs group.id and a topic");
   }
-  if (!shared_.handler) {
+  if (!shared_.handler && !shared_.async_handler) {
     return Error(Errc::kInvalidConfig, "a session processor needs a handler");
   }
   if (given.has_state && given.lanes.dispatch == SessionDispatch::kSpread) {
@@ -285,6 +285,16 @@ SessionCounts SessionProcessorImpl::counts() const {
           .restored = restored_};
 }
 
+template <class Handler>
+Result<std::unique_ptr<SessionProcessor>> open_sessions(Backend& backend, const Clock& clock,
+                                                        SessionProcessorOptions options,
+                                                        Handler handler) {
+  auto processor = std::make_unique<SessionProcessorImpl>(backend, clock, std::move(options));
+  processor->set(std::move(handler));
+  WEIR_TRY(processor->start());
+  return std::unique_ptr<SessionProcessor>(std::move(processor));
+}
+
 }  // namespace
 }  // namespace internal
 
@@ -292,10 +302,13 @@ Result<std::unique_ptr<SessionProcessor>> SessionProcessor::open(Backend& backen
                                                                  const Clock& clock,
                                                                  SessionProcessorOptions options,
                                                                  SessionHandler handler) {
-  auto processor = std::make_unique<internal::SessionProcessorImpl>(
-      backend, clock, std::move(options), std::move(handler));
-  WEIR_TRY(processor->start());
-  return std::unique_ptr<SessionProcessor>(std::move(processor));
+  return internal::open_sessions(backend, clock, std::move(options), std::move(handler));
+}
+
+Result<std::unique_ptr<SessionProcessor>> open_async_sessions(Backend& backend, const Clock& clock,
+                                                              SessionProcessorOptions options,
+                                                              AsyncSessionHandler handler) {
+  return internal::open_sessions(backend, clock, std::move(options), std::move(handler));
 }
 
 }  // namespace weir

@@ -6,16 +6,11 @@ namespace weir::internal {
 
 namespace {
 
-class Context final : public SessionContext {
+class Context final : public ScopedContext<SessionContext> {
  public:
   Context(SessionEffects::Scope& scope, const SessionShared& shared)
-      : scope_(scope), shared_(shared), started_(shared.clock->monotonic()) {}
+      : ScopedContext(scope), shared_(shared), started_(shared.clock->monotonic()) {}
 
-  Result<NullableBytes> get(ByteView name) override { return scope_.get(name); }
-  Status put(ByteView name, NullableBytes value) override { return scope_.put(name, value); }
-  Status emit(std::uint32_t output, const RecordRef& record) override {
-    return scope_.emit(output, record);
-  }
   bool is_stop_requested() const override {
     const Duration limit = shared_.options.lanes.handler_timeout;
     return shared_.is_closing.load(std::memory_order_relaxed) ||
@@ -23,7 +18,6 @@ class Context final : public SessionContext {
   }
 
  private:
-  SessionEffects::Scope& scope_;
   const SessionShared& shared_;
   MonotonicTime started_;
 };
@@ -36,9 +30,30 @@ void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) {
 
 SessionWorker::SessionWorker(SessionShared& shared, SessionEffects effects,
                              DeadLetterWriter letters)
-    : shared_(shared), effects_(std::move(effects)), letters_(std::move(letters)) {}
+    : shared_(shared), effects_(std::move(effects)), letters_(std::move(letters)) {
+  if (shared_.async_handler) {
+    async_.emplace(*shared_.clock, shared_.options.lanes.handler_timeout, shared_.async_handler,
+                   shared_.options.classify);
+  }
+}
 
-Outcome SessionWorker::handle(const Attempt& attempt, SessionEffects::Scope& scope) {
+void SessionWorker::cancel(RunId run) {
+  if (async_.has_value()) {
+    async_->cancel(run);
+  }
+}
+
+void SessionWorker::set_waker(std::function<void()> waker) {
+  if (async_.has_value()) {
+    async_->set_waker(std::move(waker));
+  }
+}
+
+std::optional<MonotonicTime> SessionWorker::next_due() const {
+  return async_.has_value() ? async_->next_due() : std::nullopt;
+}
+
+std::optional<Outcome> SessionWorker::begin(const Attempt& attempt, SessionEffects::Scope& scope) {
   count(shared_.counters.attempts);
   if (attempt.number > 1) {
     count(shared_.counters.retries);
@@ -50,6 +65,13 @@ Outcome SessionWorker::handle(const Attempt& attempt, SessionEffects::Scope& sco
   if (*is_applied) {
     count(shared_.counters.skipped_applied);
     return Outcome::ok();
+  }
+  return std::nullopt;
+}
+
+Outcome SessionWorker::handle(const Attempt& attempt, SessionEffects::Scope& scope) {
+  if (std::optional<Outcome> known = begin(attempt, scope)) {
+    return *std::move(known);
   }
   const TopicPartition& source = scope.partition().source;
   const std::string event_id = event_id_of(source, *attempt.record);
@@ -85,12 +107,33 @@ void SessionWorker::run(LaneRuns& runs) {
     return handle(attempt, scope);
   };
   const std::uint64_t outputs_before = effects_.outputs_promoted();
-  if (shared_.options.classify) {
+  if (async_.has_value()) {
+    run_async(counting);
+  } else if (shared_.options.classify) {
     run_attempts(counting, effects_, handler, shared_.options.classify);
   } else {
     run_attempts(counting, effects_, handler);
   }
   count(shared_.counters.outputs, effects_.outputs_promoted() - outputs_before);
+}
+
+void SessionWorker::run_async(LaneRuns& runs) {
+  const auto on_ended = [&](AsyncAttempts::Ended ended) {
+    end_attempt(runs, effects_, std::move(ended.scope), ended.run, std::move(ended.outcome));
+  };
+  if (shared_.is_closing.load(std::memory_order_relaxed)) {
+    async_->cancel_all();
+  }
+  async_->resume(on_ended);
+  Attempt attempt;
+  while (runs.next(attempt)) {
+    SessionEffects::Scope scope = effects_.begin_attempt(attempt);
+    if (std::optional<Outcome> known = begin(attempt, scope)) {
+      end_attempt(runs, effects_, std::move(scope), attempt.run, *std::move(known));
+    } else {
+      async_->start(attempt, std::move(scope), effects_.partition(attempt.partition), on_ended);
+    }
+  }
 }
 
 void SessionWorker::write(std::span<const DeadLetter> letters, LaneRuns& runs) {

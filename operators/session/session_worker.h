@@ -1,5 +1,6 @@
 #pragma once
 
+#include "operators/session/async_attempts.h"
 #include "operators/session/dead_letter_writer.h"
 #include "operators/session/session_effects.h"
 
@@ -26,7 +27,8 @@ struct SessionCounters {
 // What all workers of a processor share; outlives them.
 struct SessionShared {
   SessionProcessorOptions options;
-  SessionHandler handler;
+  SessionHandler handler;  // or:
+  AsyncSessionHandler async_handler;
   const Clock* clock = nullptr;
   SessionPartitions partitions;
   SessionCounters counters;
@@ -42,13 +44,20 @@ class SessionWorker final : public LaneWorker {
   void run(LaneRuns& runs) override;
   void write(std::span<const DeadLetter> letters, LaneRuns& runs) override;
   Status flush() override { return effects_.flush(); }
+  void cancel(RunId run) override;
+  void set_waker(std::function<void()> waker) override;
+  std::optional<MonotonicTime> next_due() const override;
 
  private:
+  // What is to be done before a handler sees the attempt; an outcome: it need not.
+  std::optional<Outcome> begin(const Attempt& attempt, SessionEffects::Scope& scope);
   Outcome handle(const Attempt& attempt, SessionEffects::Scope& scope);
+  void run_async(LaneRuns& runs);
 
   SessionShared& shared_;
   SessionEffects effects_;
   DeadLetterWriter letters_;
+  std::optional<AsyncAttempts> async_;  // behind the effects that its attempts use
 };
 
 }  // namespace weir::internal

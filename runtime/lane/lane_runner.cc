@@ -30,16 +30,26 @@ void stop_at(const Status& status, ShardReport& report) {
 
 LaneRunner::LaneRunner(const LaneOptions& options, std::uint64_t seed, const Clock& clock,
                        std::unique_ptr<LaneWorker> worker, std::function<void()> notify)
-    : clock_(clock),
-      shard_(options, seed),
-      worker_(std::move(worker)),
-      notify_(std::move(notify)) {}
+    : clock_(clock), shard_(options, seed), worker_(std::move(worker)), notify_(std::move(notify)) {
+  worker_->set_waker([this] { wake_for_worker(); });
+}
 
 LaneRunner::~LaneRunner() {
   stop_thread();
+  worker_.reset();  // it may be woken until it is gone
+}
+
+std::optional<MonotonicTime> LaneRunner::next_due() const {
+  const std::optional<MonotonicTime> lanes = shard_.next_due();
+  const std::optional<MonotonicTime> worker = worker_->next_due();
+  if (!lanes.has_value() || !worker.has_value()) {
+    return lanes.has_value() ? lanes : worker;
+  }
+  return std::min(*lanes, *worker);
 }
 
 void LaneRunner::start_thread() {
+  has_thread_.store(true, std::memory_order_release);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -103,6 +113,14 @@ void LaneRunner::wake() {
     is_woken_ = true;
   }
   condition_.notify_one();
+}
+
+void LaneRunner::wake_for_worker() {
+  if (has_thread_.load(std::memory_order_acquire)) {
+    wake();
+  } else {
+    notify_();  // the polling thread runs the rounds
+  }
 }
 
 void LaneRunner::take(Outbox& outbox) {
@@ -278,7 +296,7 @@ void LaneRunner::publish() {
 }
 
 void LaneRunner::wait() {
-  const std::optional<MonotonicTime> due = shard_.next_due();
+  const std::optional<MonotonicTime> due = next_due();
   if (!due.has_value()) {
     condition_.wait(mutex_);
     return;
@@ -294,7 +312,7 @@ void LaneRunner::run() {
     const bool has_worked = run_round();
     const MutexLock lock(mutex_);
     while (!has_worked && !is_stopping_ && !is_woken_ && inbox_.empty()) {
-      const std::optional<MonotonicTime> due = shard_.next_due();
+      const std::optional<MonotonicTime> due = next_due();
       if (due.has_value() && *due <= clock_.monotonic()) {
         break;
       }

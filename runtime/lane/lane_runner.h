@@ -49,7 +49,7 @@ class LaneRunner final : LaneRuns {
 
   // False: nothing was there to do.
   bool run_round();
-  std::optional<MonotonicTime> next_due() const { return shard_.next_due(); }
+  std::optional<MonotonicTime> next_due() const;
   LaneShard& shard() { return shard_; }
 
  private:
@@ -82,6 +82,7 @@ class LaneRunner final : LaneRuns {
   void answer_letter(RunId letter, bool ok) override;
   MonotonicTime now() const override { return now_; }
 
+  void wake_for_worker();
   void run();
   void wait() WEIR_REQUIRES(mutex_);
   void take_inbox();
@@ -109,6 +110,7 @@ class LaneRunner final : LaneRuns {
   // A command or a request for a flush is in the inbox: ends a round early, since drains and
   // commits must not wait for handlers. Set and cleared with the inbox, read without its lock.
   std::atomic<bool> is_wanted_{false};
+  std::atomic<bool> has_thread_{false};
 
   Mutex mutex_;
   CondVar condition_;

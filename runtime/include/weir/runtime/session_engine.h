@@ -81,6 +81,11 @@ class LaneWorker {
   virtual Status flush() { return {}; }
   // The attempt should stop; it is finished all the same.
   virtual void cancel(RunId /*run*/) {}
+  // Called once, before all else: has run() called soon, from any thread, until the destructor.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): an override keeps it
+  virtual void set_waker(std::function<void()> /*waker*/) {}
+  // When run() is to be called again without any event; nullopt: never.
+  virtual std::optional<MonotonicTime> next_due() const { return std::nullopt; }
 };
 
 struct SessionSignals {
@@ -172,6 +177,19 @@ class SessionEngine {
   virtual std::optional<MonotonicTime> next_due() const = 0;
 };
 
+// Ends an attempt: its effects count when the outcome is ok, and go otherwise.
+template <EffectScope E>
+void end_attempt(LaneRuns& runs, E& effects, typename E::Scope scope, RunId run, Outcome outcome) {
+  if (outcome.kind == Outcome::Kind::kOk) {
+    if (Status promoted = effects.promote(std::move(scope)); !promoted.ok()) {
+      outcome = Outcome::retry(std::move(promoted).error());
+    }
+  } else {
+    effects.discard(std::move(scope));
+  }
+  runs.finish(run, std::move(outcome));
+}
+
 // Runs ready attempts through `handler(const Attempt&, E::Scope&) -> Outcome`, each in a scope of
 // `effects`: promoted when it is ok, discarded otherwise. A handler that throws is tried again, or
 // what `classify` makes of the exception.
@@ -188,14 +206,7 @@ void run_attempts(LaneRuns& runs, E& effects, Handler& handler, const Classify& 
     } catch (...) {
       outcome = Outcome::retry(Error(Errc::kHandlerThrew, "a handler threw no std::exception"));
     }
-    if (outcome.kind == Outcome::Kind::kOk) {
-      if (Status promoted = effects.promote(std::move(scope)); !promoted.ok()) {
-        outcome = Outcome::retry(std::move(promoted).error());
-      }
-    } else {
-      effects.discard(std::move(scope));
-    }
-    runs.finish(attempt.run, std::move(outcome));
+    end_attempt(runs, effects, std::move(scope), attempt.run, std::move(outcome));
   }
 }
 template <EffectScope E, class Handler>
