@@ -317,11 +317,11 @@ TEST_F(AsioSessions, HandlersWaitForTimers) {
 TEST_F(AsioSessions, HandlersWaitForSockets) {
   using Socket = boost::asio::local::stream_protocol::socket;
   expect_order([this](const SessionRecord& record, AsyncSessionContext& session) -> SessionTask {
-    Socket mine(io_);
-    Socket echo(io_);
-    boost::asio::local::connect_pair(mine, echo);
+    // Shared with the operations that nobody waits for.
+    const auto mine = std::make_shared<Socket>(io_);
+    const auto echo = std::make_shared<Socket>(io_);
+    boost::asio::local::connect_pair(*mine, *echo);
     const std::string question(record.record.value.view());
-    std::string heard(question.size(), '\0');
     std::string answer(question.size(), '\0');
     boost::system::error_code failure;
     const Status ended = co_await session.until([&](const SessionResume& resume) {
@@ -330,17 +330,19 @@ TEST_F(AsioSessions, HandlersWaitForSockets) {
         failure = error;
         resume();
       };
-      boost::asio::async_read(mine, boost::asio::buffer(answer), on_answer);
+      boost::asio::async_read(*mine, boost::asio::buffer(answer), on_answer);
+      const auto hear = std::make_shared<std::string>(question.size(), '\0');
       boost::asio::async_read(
-          echo, boost::asio::buffer(heard),
-          [&](const boost::system::error_code& /*error*/, std::size_t /*bytes*/) {
+          *echo, boost::asio::buffer(*hear),
+          [echo, hear](const boost::system::error_code& /*error*/, std::size_t /*bytes*/) {
             boost::asio::async_write(
-                echo, boost::asio::buffer(heard),
-                [](const boost::system::error_code& /*error*/, std::size_t /*bytes*/) {});
+                *echo, boost::asio::buffer(*hear),
+                [echo, hear](const boost::system::error_code& /*error*/, std::size_t /*bytes*/) {});
           });
+      const auto asked = std::make_shared<std::string>(question);
       boost::asio::async_write(
-          mine, boost::asio::buffer(question),
-          [](const boost::system::error_code& /*error*/, std::size_t /*bytes*/) {});
+          *mine, boost::asio::buffer(*asked),
+          [mine, asked](const boost::system::error_code& /*error*/, std::size_t /*bytes*/) {});
     });
     EXPECT_TRUE(ended.ok() && !failure);
     EXPECT_EQ(answer, question);
