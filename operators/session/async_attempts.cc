@@ -131,7 +131,7 @@ class AsyncAttempts::Open final : public ScopedContext<AsyncSessionContext> {
     try {
       std::rethrow_exception(thrown);
     } catch (const std::exception& exception) {
-      return all_.classify_ ? all_.classify_(exception)
+      return all_.classify_ ? classified(all_.classify_, exception)
                             : Outcome::retry(Error(Errc::kHandlerThrew, exception.what()));
     } catch (...) {
       return Outcome::retry(Error(Errc::kHandlerThrew, "a handler threw no std::exception"));

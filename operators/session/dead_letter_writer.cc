@@ -85,6 +85,20 @@ Status DeadLetterWriter::send(const DeadLetter& letter) {
     record.headers = headers.view();
     sent = sink_->send(topic.handle, target, {&record, 1});
   }
+  if (!sent.ok() && sent.error().code() == Errc::kRecordTooLarge) {
+    // Its key or its own headers, then: where it was is what is left.
+    Headers ours;
+    for (const HeaderView& header : headers.view()) {
+      if (header.name.starts_with(kDeadLetterPrefix)) {
+        ours.add(header.name, header.value);
+      }
+    }
+    ours.add(ByteView(fmt::format("{}key.omitted", kDeadLetterPrefix)), ByteView("true"));
+    ours.add(ByteView(fmt::format("{}headers.omitted", kDeadLetterPrefix)), ByteView("true"));
+    record.key = {};
+    record.headers = ours.view();
+    return sink_->send(topic.handle, target, {&record, 1});
+  }
   return sent;
 }
 
@@ -94,7 +108,16 @@ std::size_t DeadLetterWriter::write(std::span<const DeadLetter> letters, const A
   for (std::size_t i = 0; i < letters.size(); ++i) {
     Status sent = send(letters[i]);
     is_sent[i] = sent.ok();
-    if (!sent.ok() && status.ok()) {
+    if (sent.ok()) {
+      continue;
+    }
+    const Errc code = sent.error().code();
+    if (code == Errc::kRecordTooLarge || code == Errc::kInvalidRecord) {
+      WEIR_ERROR(
+          "a dead letter is refused and its session waits topic={} error=\"{}\"",
+          dead_letter_topic_of(options_, partitions_.get(letters[i].partition)->source.topic),
+          sent.error().to_string());  // nothing of it was appended
+    } else if (status.ok()) {
       status = std::move(sent);
     }
   }
@@ -110,7 +133,8 @@ std::size_t DeadLetterWriter::write(std::span<const DeadLetter> letters, const A
   for (std::size_t i = 0; i < letters.size(); ++i) {
     answer(letters[i].id, is_durable && is_sent[i]);
   }
-  return is_durable ? letters.size() : 0;
+  return is_durable ? static_cast<std::size_t>(std::count(is_sent.begin(), is_sent.end(), true))
+                    : 0;
 }
 
 }  // namespace weir::internal

@@ -22,8 +22,9 @@ std::string dead_letter_topic_of(const SessionProcessorOptions& options, const s
 //
 // Threading: confined to a worker's thread; a write waits for the log.
 // Bounds:    a record that the topic refuses for its size goes without its value, with
-//            value.omitted=true and its coordinates. Heads of quarantined sessions are remembered
-//            for as many sessions as may be in quarantine; after a restart they are unknown.
+//            value.omitted=true and its coordinates; then also without its key and headers. Heads
+//            of quarantined sessions are remembered for as many sessions as may be in quarantine;
+//            after a restart they are unknown.
 class DeadLetterWriter {
  public:
   using Answer = std::function<void(RunId letter, bool ok)>;

@@ -30,10 +30,13 @@ class Redrive {
       WEIR_TRY(open_sink());
     }
     // Unfiltered by reason: a letter that is left out holds back those behind it.
-    WEIR_TRY(read_dead_letters(log_, options_.topic,
-                               {.session = options_.filter.session, .reason = {}},
-                               [this](const StoredDeadLetter& letter) { return take(letter); }));
-    WEIR_TRY(mark_sent());
+    const Status read =
+        read_dead_letters(log_, options_.topic, {.session = options_.filter.session, .reason = {}},
+                          [this](const StoredDeadLetter& letter) { return take(letter); });
+    // Also behind an error: what was sent is not to be sent again.
+    const Status marked = mark_sent();
+    WEIR_TRY(Status(read));
+    WEIR_TRY(Status(marked));
     return result_;
   }
 
@@ -69,7 +72,16 @@ class Redrive {
       return {};
     }
     if (options_.executes) {
-      WEIR_TRY(send(letter));
+      Status sent = send(letter);
+      if (!sent.ok() && (sent.error().code() == Errc::kRecordTooLarge ||
+                         sent.error().code() == Errc::kInvalidRecord)) {
+        hold(letter);
+        ++result_.held;
+        on_redrive_(letter,
+                    fmt::format("{} refuses it: {}", letter.source->topic, sent.error().message()));
+        return {};
+      }
+      WEIR_TRY(std::move(sent));
     }
     ++result_.redriven;
     on_redrive_(letter, {});

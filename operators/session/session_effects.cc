@@ -19,6 +19,22 @@ namespace {
 constexpr char kValueKind = 'v';
 constexpr char kAppliedKind = 'a';  // value: source topic id, big-endian int64 offset
 constexpr std::size_t kAppliedSize = 24;
+// Of a name with its value: a changelog takes records of a MiB (max.message.bytes).
+constexpr std::size_t kStateBytesMax = 1'000'000;
+
+bool is_applied_key(ByteView key) {
+  std::uint64_t size = 0;
+  std::size_t at = 0;
+  for (unsigned shift = 0; at < key.size(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(key[at++]);
+    size |= std::uint64_t{byte & 0x7fU} << shift;
+    if (byte < 0x80U) {
+      break;
+    }
+  }
+  at += size > 0 ? size - 1 : 0;
+  return at < key.size() && key[at] == kAppliedKind;
+}
 
 NullableBytes view_of(const std::optional<std::string>& bytes) {
   return bytes.has_value() ? NullableBytes(*bytes) : NullableBytes();
@@ -68,7 +84,14 @@ Status SessionEffects::Scope::put(ByteView name, NullableBytes value) {
   if (!state_.has_value()) {
     return Error(Errc::kUnsupported, "this session processor has no state: set has_state");
   }
-  return state_->put(key_of(kValueKind, name), value, record_->timestamp);
+  const ByteView key = key_of(kValueKind, name);
+  if (key.size() + value.size() > kStateBytesMax) {
+    return Error(Errc::kRecordTooLarge,
+                 fmt::format("a value of {} bytes under a key of {}: state of a session is kept in "
+                             "records of at most {} bytes; split it",
+                             value.size(), key.size(), kStateBytesMax));
+  }
+  return state_->put(key, value, record_->timestamp);
 }
 
 Status SessionEffects::Scope::emit(std::uint32_t output, const RecordRef& record) {
@@ -162,7 +185,8 @@ Status SessionEffects::send_outputs(const Scope& scope) {
     if (!sent.ok()) {
       const Errc code = sent.error().code();
       // Anything else may tell of an append before it, whose records are lost.
-      if (code != Errc::kRecordTooLarge && code != Errc::kTimedOut && failed_.ok()) {
+      if (code != Errc::kRecordTooLarge && code != Errc::kInvalidRecord &&
+          code != Errc::kTimedOut && failed_.ok()) {
         failed_ = sent;
       }
       return sent;
@@ -180,12 +204,17 @@ Status SessionEffects::promote(Scope scope) {
                                     "dropped, the next owner repeats the record");
   }
   if (!failed_.ok()) {
-    return failed_;
+    return Error(Errc::kIo,
+                 fmt::format("an earlier output may be lost: {}", failed_.error().to_string()));
   }
   if (skips_applied_ && scope.state_.has_value() && !scope.is_applied_) {
     WEIR_TRY(scope.mark_applied());
   }
-  // Outputs first: state that is promoted and then handled again would count twice.
+  // Outputs first: state that is promoted and then handled again would count twice. And no output
+  // of an attempt whose state has no room.
+  if (scope.state_.has_value()) {
+    WEIR_TRY(scope.state_->reserve());
+  }
   WEIR_TRY(send_outputs(scope));
   return scope.state_.has_value() ? scope.state_->promote() : Status();
 }
@@ -204,6 +233,10 @@ Status SessionEffects::write_changelogs() {
     if (!entry->has_changelog_handle) {
       WEIR_TRY_ASSIGN(state.changelog_topic, sink_->open_topic(state.changelog.topic));
       entry->has_changelog_handle = true;
+    }
+    // A crash may keep a prefix: what says that a record is applied comes behind what it wrote.
+    if (skips_applied_) {
+      state.store->order_changelog(is_applied_key);
     }
     WEIR_TRY(state.store->write_changelog(*sink_, state.changelog_topic.handle,
                                           state.changelog.partition));
@@ -248,7 +281,17 @@ Status SessionEffects::flush_all() {
   return promote_stores(flushed);
 }
 
+// Of partitions that moved away.
+void SessionEffects::forget_retired() {
+  for (std::shared_ptr<SessionPartition>& entry : cached_) {
+    if (entry != nullptr && entry->is_retired.load(std::memory_order_acquire)) {
+      entry.reset();
+    }
+  }
+}
+
 Status SessionEffects::flush() {
+  forget_retired();
   if (failed_.ok()) {
     failed_ = flush_all();
   }

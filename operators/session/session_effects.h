@@ -73,6 +73,7 @@ class SessionEffects {
   std::uint64_t outputs_promoted() const { return outputs_promoted_; }
 
  private:
+  void forget_retired();
   Status send_outputs(const Scope& scope);
   Status flush_all();
   Status write_changelogs();

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace weir::internal {
@@ -42,11 +43,16 @@ class SessionPartitions {
     const MutexLock lock(mutex_);
     return number < partitions_.size() ? partitions_[number] : nullptr;
   }
-  // What is still held of it is retired.
+  // What is still held of it is retired; its name stays, for letters that are on their way.
   void retire(std::uint32_t number) {
     const MutexLock lock(mutex_);
     if (number < partitions_.size() && partitions_[number] != nullptr) {
-      partitions_[number]->is_retired.store(true, std::memory_order_release);
+      auto name = std::make_shared<SessionPartition>();
+      name->source = partitions_[number]->source;
+      name->source_id = partitions_[number]->source_id;
+      name->is_retired.store(true, std::memory_order_release);
+      std::exchange(partitions_[number], std::move(name))
+          ->is_retired.store(true, std::memory_order_release);
     }
   }
 

@@ -131,6 +131,13 @@ Status SessionProcessorImpl::check_options() const {
                  "session.dispatch=spread moves sessions between workers, their state stays with a "
                  "partition's: choose session.dispatch=local, or has_state=false");
   }
+  if (given.skips_applied && (!given.has_state || given.lanes.has_unordered_null_sessions)) {
+    return Error(Errc::kInvalidConfig,
+                 given.has_state ? "skips_applied keeps a mark for each session, and "
+                                   "session.null.session=unordered makes one of each record "
+                                   "without a key: choose one of them"
+                                 : "skips_applied looks into the state: it needs has_state");
+  }
   const std::string& reset = given.auto_offset_reset;
   if (reset != "earliest" && reset != "latest" && reset != "none") {
     return Error(
@@ -172,6 +179,15 @@ Status SessionProcessorImpl::make_changelog(const std::string& topic, std::int32
 Status SessionProcessorImpl::make_topics() {
   for (const std::string& topic : options().topics) {
     WEIR_TRY_ASSIGN(const TopicDescription input, backend_.admin().describe_topic(topic));
+    const auto durability = input.config.find("weir.durability");
+    if (options().skips_applied && durability != input.config.end() &&
+        durability->second != "fsync") {
+      return Error(Errc::kInvalidConfig,
+                   fmt::format("skips_applied takes offsets of {} for what they are for ever, and "
+                               "a power cut gives them to other records: the topic needs "
+                               "weir.durability=fsync",
+                               topic));
+    }
     WEIR_TRY(make_topic(dead_letter_topic_of(options(), topic), input.partitions,
                         {{"retention.ms", "-1"}}));
     if (options().has_state) {

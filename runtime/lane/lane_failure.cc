@@ -67,8 +67,10 @@ void LaneShard::retry(std::uint32_t index, Outcome outcome, MonotonicTime now) {
   RecordNode& node = nodes_[lane.current];
   Failure& entry = failure(index, now);
   entry.cause = std::move(outcome.cause);
-  node.failures = static_cast<std::uint16_t>(std::min(node.failures + 1, 0xffff));
-  if (node.failures >= kNotedFailures) {
+  if (outcome.is_counted) {
+    node.failures = static_cast<std::uint16_t>(std::min(node.failures + 1, 0xffff));
+  }
+  if (outcome.is_counted && node.failures >= kNotedFailures) {
     report_.notes.push_back({lane.partition, node.epoch, node.seq, node.failures});
   }
   if (partition.is_draining && !partition.keeps_queued) {
@@ -77,12 +79,13 @@ void LaneShard::retry(std::uint32_t index, Outcome outcome, MonotonicTime now) {
     settle(index, false);
     return;
   }
-  if (options_.retry.is_exhausted(node.failures, now - entry.first)) {
+  if (outcome.is_counted && options_.retry.is_exhausted(node.failures, now - entry.first)) {
     exhaust(index, outcome.min_delay, now);
     return;
   }
   ++counters_.retries;
-  wait(index, std::max(options_.retry.backoff(node.failures, rng_), outcome.min_delay), now);
+  const std::uint32_t failures = std::max<std::uint32_t>(node.failures, 1);
+  wait(index, std::max(options_.retry.backoff(failures, rng_), outcome.min_delay), now);
 }
 
 void LaneShard::exhaust(std::uint32_t index, Duration min_delay, MonotonicTime now) {

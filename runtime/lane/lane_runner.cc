@@ -155,6 +155,9 @@ bool LaneRunner::next(Attempt& attempt) {
 
 void LaneRunner::finish(RunId run, Outcome outcome) {
   has_ended_ = true;
+  if (outcome.kind != Outcome::Kind::kOk) {
+    now_ = clock_.monotonic();  // a back-off begins now, however long the handler took
+  }
   if (is_writing_) {
     ended_.outcomes.emplace_back(run, std::move(outcome));
   } else {

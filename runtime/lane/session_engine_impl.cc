@@ -273,27 +273,37 @@ Status SessionEngineImpl::poll_records(Duration timeout) {
   WEIR_TRY_ASSIGN(std::vector<RecordBlock> blocks, parts_.source->poll(timeout));
   const MonotonicTime time = now();
   for (RecordBlock& block : blocks) {
-    const std::uint32_t number = assignment_[block.assignment];
-    if (!block.status.ok()) {
-      return std::move(block.status).error().with_context(names_[number].to_string());
+    Status taken = take_block(block, time);
+    // The source is past the block: whoever polls again would commit over it.
+    if (!taken.ok() && poll_failure_.ok()) {
+      poll_failure_ = std::move(taken);
     }
-    std::vector<NullableBytes> sessions;
-    if (parts_.extractor) {
-      try {
-        sessions = parts_.extractor(block);
-      } catch (const std::exception& exception) {
-        return Error(Errc::kHandlerThrew,
-                     fmt::format("the session extractor threw: {}", exception.what()));
-      }
-      if (sessions.size() != block.records.size()) {
-        return Error(
-            Errc::kInvalidArgument,
-            fmt::format("the session extractor gave {} sessions for {} records of {}",
-                        sessions.size(), block.records.size(), names_[number].to_string()));
-      }
-    }
-    dispatcher_.offer(number, std::move(block), std::move(sessions), time);
   }
+  return poll_failure_;
+}
+
+Status SessionEngineImpl::take_block(RecordBlock& block, MonotonicTime time) {
+  const std::uint32_t number = assignment_[block.assignment];
+  if (!block.status.ok()) {
+    return std::move(block.status).error().with_context(names_[number].to_string());
+  }
+  std::vector<NullableBytes> sessions;
+  if (parts_.extractor) {
+    try {
+      sessions = parts_.extractor(block);
+    } catch (const std::exception& exception) {
+      return Error(Errc::kHandlerThrew,
+                   fmt::format("the session extractor threw: {}", exception.what()));
+    } catch (...) {
+      return Error(Errc::kHandlerThrew, "the session extractor threw no std::exception");
+    }
+    if (sessions.size() != block.records.size()) {
+      return Error(Errc::kInvalidArgument,
+                   fmt::format("the session extractor gave {} sessions for {} records of {}",
+                               sessions.size(), block.records.size(), names_[number].to_string()));
+    }
+  }
+  dispatcher_.offer(number, std::move(block), std::move(sessions), time);
   return {};
 }
 
@@ -301,6 +311,7 @@ Status SessionEngineImpl::run_once(Duration timeout) {
   if (is_closed_) {
     return Error(Errc::kClosed, "the session engine was closed");
   }
+  WEIR_TRY(Status(poll_failure_));
   WEIR_TRY(parts_.group->poll());
   WEIR_TRY(std::exchange(callback_error_, {}));
   const bool has_worked = exchange();

@@ -78,6 +78,7 @@ class SessionEngineImpl final : public SessionEngine, GroupListener {
   template <class IsDone>
   bool exchange_until(MonotonicTime deadline, IsDone is_done);
   Status poll_records(Duration timeout);
+  Status take_block(RecordBlock& block, MonotonicTime time);
   // How long a poll may wait: not at all when a worker has reported meanwhile.
   Duration poll_timeout(Duration wanted);
   void report_gaps();
@@ -96,6 +97,7 @@ class SessionEngineImpl final : public SessionEngine, GroupListener {
   std::uint32_t flushes_left_ = 0;
   // Of the first flush that failed: what it lost may be below every later commit, so there is none.
   Status flush_failure_;
+  Status poll_failure_;    // records were fetched that nobody handles: nothing more is polled
   Status callback_error_;  // of a callback of the group, for run_once() to return
   LaneRunner::Outbox outbox_;
   std::uint64_t commits_ = 0;

@@ -35,24 +35,28 @@ Status AttemptScope::put(ByteView key, NullableBytes value, Timestamp timestamp)
   return {};
 }
 
-Status AttemptScope::promote() {
-  // All that can fail comes first.
-  std::vector<KeyValueStore::Entry*> entries;
-  entries.reserve(writes_.size());
+Status AttemptScope::reserve() {
+  entries_.clear();
   std::size_t bytes = 0;
   for (const Write& write : writes_) {
     WEIR_TRY_ASSIGN(KeyValueStore::Entry * entry, store_->find_or_load(write.key, write.hash));
-    entries.push_back(entry);
+    entries_.push_back(entry);
     bytes += write.value.has_value() ? write.value->size() : 0;
   }
-  WEIR_TRY(store_->room_for(bytes));
+  return bytes > 0 ? store_->room_for(bytes) : Status();
+}
+
+Status AttemptScope::promote() {
+  if (entries_.size() != writes_.size()) {
+    WEIR_TRY(reserve());  // all that can fail
+  }
   for (std::size_t i = 0; i < writes_.size(); ++i) {
     const Write& write = writes_[i];
-    store_->write_open(entries[i],
+    store_->write_open(entries_[i],
                        write.value ? NullableBytes(ByteView(*write.value)) : NullableBytes(),
                        write.timestamp);
   }
-  writes_.clear();
+  discard();
   return {};
 }
 

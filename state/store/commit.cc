@@ -94,6 +94,11 @@ void KeyValueStore::forget_pending() {
   change_sequence_ = 0;
 }
 
+void KeyValueStore::order_changelog(const std::function<bool(ByteView key)>& is_last) {
+  std::stable_partition(scope_.begin(), scope_.end(),
+                        [&](const Entry* entry) { return !is_last(key(*entry)); });
+}
+
 Status KeyValueStore::write_changelog(RecordSink& sink, SinkTopic topic, PartitionId partition) {
   std::array<RecordRef, kChangelogBatch> batch;
   std::size_t filled = 0;

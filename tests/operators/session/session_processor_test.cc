@@ -247,5 +247,152 @@ TEST(SessionProcessor, SessionsAndNamesOfValuesAreNotMixedUp) {
   EXPECT_EQ(absent, (std::vector<bool>{true, true}));
 }
 
+// --- What is refused
+
+TEST(SessionProcessor, StateThatIsTooLargeIsRefusedAtOnceAndOnlyForItsRecord) {
+  SessionWorld world;
+  world.open([](const SessionRecord& record, SessionContext& context) {
+    if (record.record.value.view() == "large") {
+      const std::string large(1'000'001, 'x');
+      if (Status put = context.put("text", ByteView(large)); !put.ok()) {
+        return Outcome::dead(std::move(put).error());
+      }
+    }
+    return append(record, context);
+  });
+  world.send("s", "a");
+  world.send("s", "large");
+  world.send("s", "b");
+  world.send("t", "x");
+  world.run_ok();
+  EXPECT_EQ(world.values("replies"), (std::vector<std::string>{"a", "ab", "x"}));
+  EXPECT_EQ(world.values("chat.dlq"), (std::vector<std::string>{"large"}));
+  EXPECT_EQ(world.committed(), 4);
+}
+
+// Outputs of an attempt whose state finds no room would be seen once an attempt.
+TEST(SessionProcessor, C5_AnAttemptWhoseStateFindsNoRoomHasNoOutput) {
+  SessionWorld world;
+  world.options.state_bytes_max = 1 << 20;
+  world.options.lanes.retry.attempts_max = 3;
+  world.options.lanes.retry.backoff_base = std::chrono::milliseconds(1);
+  world.open([](const SessionRecord& record, SessionContext& context) {
+    const std::string large(400'000, 'x');
+    const Status put = context.put(record.record.value.view(), ByteView(large));
+    EXPECT_TRUE(put.ok());
+    const RecordRef reply{.key = record.session, .value = record.record.value, .headers = {}};
+    EXPECT_TRUE(context.emit(0, reply).ok());
+    return Outcome::ok();
+  });
+  for (const char* value : {"a", "b", "c", "d", "e"}) {
+    world.send("s", value);
+  }
+  world.run_ok(200);
+  const auto replies = world.values("replies");
+  const auto letters = world.values("chat.dlq");
+  EXPECT_FALSE(letters.empty());
+  EXPECT_EQ(replies.size() + letters.size(), 5U);
+  for (const std::string& letter : letters) {
+    EXPECT_EQ(std::count(replies.begin(), replies.end(), letter), 0) << letter;
+  }
+}
+
+TEST(SessionProcessor, AClassifierThatThrowsIsARetry) {
+  SessionWorld world;
+  world.options.classify = [](const std::exception& exception) -> Outcome {
+    throw std::runtime_error(std::string("cannot sort ") + exception.what());
+  };
+  world.open([](const SessionRecord& record, SessionContext& context) {
+    if (record.attempt == 1) {
+      throw std::runtime_error("first");
+    }
+    return append(record, context);
+  });
+  world.send("s", "a");
+  world.run_ok(200);
+  EXPECT_EQ(world.values("replies"), (std::vector<std::string>{"a"}));
+}
+
+TEST(SessionProcessor, RefusesOptionsThatContradictSkipsApplied) {
+  {
+    SessionWorld world;
+    world.options.skips_applied = true;
+    world.options.has_state = false;
+    EXPECT_EQ(
+        SessionProcessor::open(world.backend, world.clock, world.options, append).error().code(),
+        Errc::kInvalidConfig);
+  }
+  {
+    SessionWorld world;
+    world.options.skips_applied = true;
+    world.options.lanes.has_unordered_null_sessions = true;
+    EXPECT_EQ(
+        SessionProcessor::open(world.backend, world.clock, world.options, append).error().code(),
+        Errc::kInvalidConfig);
+  }
+  {
+    SessionWorld world;
+    world.options.skips_applied = true;
+    ASSERT_TRUE(
+        world.backend.admin().create_topic({"lossy", 1, {{"weir.durability", "memory"}}}).ok());
+    world.options.topics = {"lossy"};
+    EXPECT_EQ(
+        SessionProcessor::open(world.backend, world.clock, world.options, append).error().code(),
+        Errc::kInvalidConfig);
+  }
+}
+
+// A crash may keep a prefix of a flush: a mark in it has everything before it that it speaks of.
+TEST(SessionProcessor, T47_WhatMarksARecordAsAppliedIsWrittenBehindWhatItWrote) {
+  SessionWorld world;
+  world.options.skips_applied = true;
+  world.open([](const SessionRecord& record, SessionContext& context) {
+    EXPECT_TRUE(context.put(record.record.value.view(), record.record.value).ok());
+    return Outcome::ok();
+  });
+  for (const char* value : {"x", "y", "z"}) {
+    world.send("s", value);
+    world.send("a longer session", value);
+  }
+  world.run_ok(2);
+  world.run_ok();
+  bool is_behind = false;
+  std::size_t marks = 0;
+  const auto changelog = world.backend.records({"bots-chat-session-changelog", PartitionId(0)});
+  for (const auto& record : changelog) {
+    const std::size_t kind = 1 + (static_cast<unsigned char>((*record.key)[0]) - 1U);
+    const bool is_mark = (*record.key)[kind] == 'a';
+    marks += is_mark ? 1 : 0;
+    EXPECT_TRUE(is_mark || !is_behind) << "a value stands behind a mark of its flush";
+    is_behind = is_behind || is_mark;
+  }
+  EXPECT_EQ(marks, 2U);
+  EXPECT_EQ(changelog.size(), 8U);
+}
+
+// The source is past a block that could not be taken: to poll on would be to commit over it.
+TEST(SessionProcessor, C7_AnErrorOfARecordStaysUntilTheNextStart) {
+  SessionWorld world;
+  bool throws = true;
+  world.options.lanes.extractor_id = 1;
+  world.options.extractor = [&](const RecordBlock& block) {
+    if (throws) {
+      throw std::runtime_error("no session");
+    }
+    return std::vector<NullableBytes>(block.records.size(), NullableBytes("s"));
+  };
+  world.open(append);
+  world.send("s", "a");
+  EXPECT_FALSE(world.run().ok());
+  throws = false;
+  world.send("s", "b");
+  EXPECT_FALSE(world.run().ok());
+  (void)world.processor->close(SessionEngine::Close::kDrainQueued, std::chrono::seconds(1));
+  EXPECT_EQ(world.committed(), 0);
+  world.open(append);
+  world.run_ok();
+  EXPECT_EQ(world.values("replies").back(), "ab");
+}
+
 }  // namespace
 }  // namespace weir

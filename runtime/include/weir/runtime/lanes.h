@@ -25,8 +25,9 @@ struct Outcome {
   };
 
   Kind kind = Kind::kOk;
-  Duration min_delay{};  // kRetry: at least, besides the policy's back-off
-  Status cause;          // not ok unless kind is kOk
+  Duration min_delay{};    // kRetry: at least, besides the policy's back-off
+  Status cause;            // not ok unless kind is kOk
+  bool is_counted = true;  // kRetry: false when the attempt failed through no fault of its own
 
   static Outcome ok() { return {}; }
   static Outcome retry(Error cause, Duration min_delay = {}) {

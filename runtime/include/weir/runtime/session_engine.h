@@ -177,12 +177,45 @@ class SessionEngine {
   virtual std::optional<MonotonicTime> next_due() const = 0;
 };
 
+// What becomes of an attempt whose effects were refused. What trying again cannot help is a dead
+// letter; what is not the attempt's fault is none: a partition that was handed over waits for its
+// end, a log that refuses everything ends the program.
+inline Outcome refused(Error error) {
+  switch (error.code()) {
+    case Errc::kRecordTooLarge:
+    case Errc::kInvalidRecord:
+      return Outcome::dead(std::move(error));
+    case Errc::kTimedOut:
+    case Errc::kNoSpace:
+      return Outcome::retry(std::move(error));
+    case Errc::kFenced: {
+      Outcome outcome = Outcome::retry(std::move(error));
+      outcome.is_counted = false;
+      return outcome;
+    }
+    default:
+      return Outcome::stop(std::move(error));
+  }
+}
+
+// What a classifier makes of an exception; one that throws itself is no reason to end.
+template <class Classify>
+Outcome classified(const Classify& classify, const std::exception& exception) {
+  try {
+    return classify(exception);
+  } catch (...) {
+    return Outcome::retry(
+        Error(Errc::kHandlerThrew,
+              std::string(exception.what()) + " (and what classifies exceptions threw, too)"));
+  }
+}
+
 // Ends an attempt: its effects count when the outcome is ok, and go otherwise.
 template <EffectScope E>
 void end_attempt(LaneRuns& runs, E& effects, typename E::Scope scope, RunId run, Outcome outcome) {
   if (outcome.kind == Outcome::Kind::kOk) {
     if (Status promoted = effects.promote(std::move(scope)); !promoted.ok()) {
-      outcome = Outcome::retry(std::move(promoted).error());
+      outcome = refused(std::move(promoted).error());
     }
   } else {
     effects.discard(std::move(scope));
@@ -202,7 +235,7 @@ void run_attempts(LaneRuns& runs, E& effects, Handler& handler, const Classify& 
     try {
       outcome = handler(std::as_const(attempt), scope);
     } catch (const std::exception& exception) {
-      outcome = classify(exception);
+      outcome = classified(classify, exception);
     } catch (...) {
       outcome = Outcome::retry(Error(Errc::kHandlerThrew, "a handler threw no std::exception"));
     }

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -167,6 +168,9 @@ class KeyValueStore {
   // tombstone) with its timestamp. May be called again: the commit is tried again.
   // Errors: those of RecordSink::send(). The scope may be in the log then and cannot be dropped.
   Status write_changelog(RecordSink& sink, SinkTopic topic, PartitionId partition);
+  // Has the keys of which `is_last` is true follow all others in the next write_changelog(): a
+  // crash may keep a prefix of it.
+  void order_changelog(const std::function<bool(ByteView key)>& is_last);
   // The scope becomes the committed state; `after` is the end of the changelog that holds it.
   // Errors: kInvalidArgument when results still wait for emission, or when keys changed behind
   //         write_changelog(); kDirect: those of CheckpointStore::write(). Then nothing changed.
@@ -390,10 +394,15 @@ class AttemptScope {
   Result<NullableValue> get(ByteView key);
   // Null deletes.
   Status put(ByteView key, NullableBytes value, Timestamp timestamp);
+  // Makes sure that promote(), called next, cannot fail. Errors: those of KeyValueStore::put().
+  Status reserve();
   // Moves the writes into the commit scope, in order of first change; the attempt is empty then.
-  // Errors: those of KeyValueStore::put(); then nothing was moved.
+  // Errors: as reserve(), without one before it; then nothing was moved.
   Status promote();
-  void discard() { writes_.clear(); }
+  void discard() {
+    writes_.clear();
+    entries_.clear();
+  }
   std::size_t size() const { return writes_.size(); }
 
  private:
@@ -408,7 +417,8 @@ class AttemptScope {
   Write* find(ByteView key, std::uint64_t hash);
 
   KeyValueStore* store_;
-  std::vector<Write> writes_;  // few: searched from the front
+  std::vector<Write> writes_;                   // few: searched from the front
+  std::vector<KeyValueStore::Entry*> entries_;  // of the writes, once they are reserved
 };
 
 // --- the hot path -------------------------------------------------------------------------------
