@@ -52,7 +52,7 @@ struct RecoveredPartition;  // log/broker/recover_partitions.h
 struct LogDirectoryOptions {
   FileSystem* files = nullptr;
   const Clock* clock = nullptr;
-  std::uint64_t seed = 0;  // of ids
+  std::uint64_t seed = 0;  // of ids, with how far the metadata log has come
   bool read_only = false;
   std::size_t tail_cache_bytes = 4U << 20U;         // of a partition
   std::size_t tail_caches_bytes_max = 256U << 20U;  // of all together
@@ -253,6 +253,7 @@ class LogDirectory : private OffsetsTopic, private TransactionTopics {
   void topics_changed();
   Status check_writable(std::string_view action) const;
   Status check_name_is_free(const std::string& name) const;
+  Uuid new_topic_id() WEIR_REQUIRES(change_mutex_);
   bool must_raise_epoch(const Partition& partition) const;
   bool was_deleted(const std::string& name) const;
 

@@ -52,6 +52,12 @@ Status LogDirectory::open_metadata() {
   WEIR_TRY(load_metadata_snapshot());
   WEIR_TRY(replay_metadata());
   {
+    // A seed that is the same at every start must not give the ids of the start before.
+    const MutexLock lock(change_mutex_);
+    rng_ = Rng(options_.seed ^
+               (0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(metadata_next_.value() + 1)));
+  }
+  {
     const MutexLock lock(state_mutex_);
     for (const auto& [name, image] : image_.topics()) {
       topics_at_start_.insert(image.id);

@@ -93,7 +93,7 @@ Result<TopicDescription> LogDirectory::create_topic(const TopicSpec& spec) {
     WEIR_TRY(write_checkpoints());
     WEIR_TRY(write_clean_ends());
   }
-  const Uuid id = rng_.uuid();
+  const Uuid id = new_topic_id();
   // One batch, as Kafka's controller writes it: topic, settings, partitions.
   std::vector<MetadataRecord> records{TopicMetadataRecord{spec.name, id}};
   for (const auto& [key, value] : spec.config) {
@@ -108,6 +108,17 @@ Result<TopicDescription> LogDirectory::create_topic(const TopicSpec& spec) {
   topics_changed();
   const MutexLock lock(state_mutex_);
   return describe(*image_.find(spec.name));
+}
+
+// The write-ahead log knows topics by id alone: two with one would get each other's records.
+Uuid LogDirectory::new_topic_id() {
+  const MutexLock lock(state_mutex_);
+  for (;;) {
+    const Uuid id = rng_.uuid();
+    if (image_.find(id) == nullptr && !image_.was_removed(id)) {
+      return id;
+    }
+  }
 }
 
 std::vector<TopicDescription> LogDirectory::list_topics() {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <set>
 
 // What meets in the life of a directory: deletions beside creations, appends beside the close,
 // changes of topics without an answer, a process without descriptors.
@@ -66,6 +67,31 @@ TEST(DirectoryLife, AFolderThatCouldNotBeRemovedDoesNotStandInTheWayOfANamesake)
   directory.open();
   directory.send(1);
   EXPECT_EQ(directory.ranges(), (Ranges{{0, 0}}));
+}
+
+// The write-ahead log knows topics by id: with one id they would get each other's records.
+TEST(DirectoryLife, TopicsOfDifferentLivesHaveDifferentIdsWhateverTheSeed) {
+  const LogCapture quiet;
+  std::set<Uuid> ids;
+  Directory directory;  // the same seed at every start
+  directory.metadata_snapshot_bytes = 400;
+  for (int life = 0; life < 10; ++life) {
+    directory.open();
+    for (int i = 0; i < 3; ++i) {
+      const std::string name = fmt::format("t{}-{}", life, i);
+      const auto made = directory.log->create_topic({name, 1, {}});
+      ASSERT_TRUE(made.ok());
+      EXPECT_TRUE(ids.insert(made->id).second) << name;
+      if (i == 1) {
+        ASSERT_TRUE(directory.log->delete_topic(name).ok());
+      }
+    }
+    if (life % 2 == 0) {
+      directory.cut_power();
+    } else {
+      directory.close();
+    }
+  }
 }
 
 // --- The close

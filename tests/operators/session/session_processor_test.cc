@@ -265,7 +265,9 @@ TEST(SessionProcessor, StateThatIsTooLargeIsRefusedAtOnceAndOnlyForItsRecord) {
   world.send("s", "b");
   world.send("t", "x");
   world.run_ok();
-  EXPECT_EQ(world.values("replies"), (std::vector<std::string>{"a", "ab", "x"}));
+  std::vector<std::string> replies = world.values("replies");
+  std::sort(replies.begin(), replies.end());
+  EXPECT_EQ(replies, (std::vector<std::string>{"a", "ab", "x"}));
   EXPECT_EQ(world.values("chat.dlq"), (std::vector<std::string>{"large"}));
   EXPECT_EQ(world.committed(), 4);
 }
