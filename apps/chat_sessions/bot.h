@@ -18,7 +18,7 @@ class Latencies {
   double milliseconds(double part) const;
 
  private:
-  static constexpr int kSteps = 8;  // a power of two
+  static constexpr std::size_t kSteps = 8;  // a power of two
   std::array<std::atomic<std::uint64_t>, 64 * kSteps> buckets_{};
 };
 

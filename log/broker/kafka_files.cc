@@ -53,7 +53,7 @@ std::vector<MetadataRecord> first_metadata_records(RegisterBrokerMetadataRecord 
   std::vector<MetadataRecord> records = feature_levels();
   records.emplace_back(ConfigMetadataRecord{kBrokerResource, "", "min.insync.replicas", "1"});
   node.broker_epoch = first.value() + static_cast<std::int64_t>(records.size());
-  records.emplace_back(std::move(node));
+  records.emplace_back(node);
   return records;
 }
 

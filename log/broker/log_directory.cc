@@ -112,7 +112,7 @@ void LogDirectory::abandon_all() {
 }
 
 Result<std::unique_ptr<LogDirectory>> LogDirectory::open(const std::string& path,
-                                                         LogDirectoryOptions options) {
+                                                         const LogDirectoryOptions& options) {
   WEIR_ASSERT(options.files != nullptr && options.clock != nullptr);
   std::unique_ptr<LogDirectory> directory(new LogDirectory(path, options));
   if (Status started = directory->start(); !started.ok()) {

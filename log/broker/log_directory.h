@@ -90,7 +90,7 @@ class LogDirectory : private OffsetsTopic, private TransactionTopics {
   // Errors: kLocked (names the holder), kInvalidArgument (a folder of another program), kNotFound
   // (read only, nothing there), kCorrupt, kIo, kNoSpace.
   static Result<std::unique_ptr<LogDirectory>> open(const std::string& path,
-                                                    LogDirectoryOptions options);
+                                                    const LogDirectoryOptions& options);
   // Without close() before: as after a crash, but files are closed.
   ~LogDirectory() override;
 
@@ -267,7 +267,7 @@ class LogDirectory : private OffsetsTopic, private TransactionTopics {
   Status ensure_state_topic() override;
   Result<std::shared_ptr<Partition>> open_to_append(const TopicPartition& name) override;
 
-  std::int32_t partitions_of(std::string_view topic) const;
+  std::int32_t partitions_of(std::string_view name) const;
   // Makes one of the log's own topics if it does not exist.
   Status ensure_topic(std::string_view name, std::int32_t partitions, TopicConfig config);
 

@@ -112,7 +112,8 @@ class TransactionCoordinator {
   };
   // What an EndTransaction leads to.
   struct Verdict {
-    enum class Kind { kRefused, kDone, kPrepare, kNeedsProducerId } kind;
+    enum class Kind { kRefused, kDone, kPrepare, kNeedsProducerId };
+    Kind kind = Kind::kRefused;
     Refusal refusal = {TransactionCode::kNone, {}};
     bool is_empty = false;  // kPrepare: an abort of nothing, which raises the epoch
   };

@@ -151,7 +151,7 @@ class Flusher : public Durability {
   void note_unflushed(std::shared_ptr<DurableLog> /*log*/) override {}
 
   void drain() override {
-    start();
+    Flusher::start();
     drain_all();
   }
 

@@ -174,7 +174,9 @@ void WriteAheadLog::Core::add(std::span<Entry> group) {
     }
     ++added_;
     waiting_bytes_ += entry.batch.size();
-    queue_.push_back({std::move(entry), &entry != &group.back(), &entry != &group.front()});
+    const bool goes_on = &entry != &group.back();
+    const bool follows = &entry != &group.front();
+    queue_.push_back({std::move(entry), goes_on, follows});
   }
 }
 
@@ -658,8 +660,9 @@ Status WriteAheadLog::Core::checkpoint() {
 
 Result<std::unique_ptr<WriteAheadLog>> WriteAheadLog::open(FileSystem& files,
                                                            const std::string& folder,
-                                                           WalOptions options, WalContents contents,
-                                                           bool fresh, std::uint64_t seed) {
+                                                           WalOptions options,
+                                                           const WalContents& contents, bool fresh,
+                                                           std::uint64_t seed) {
   WEIR_ASSERT(options.file_bytes_min % kWalBlockBytes == 0 &&
               options.file_bytes_min >= 4 * kWalBlockBytes &&
               options.file_bytes_max >= options.file_bytes_min);

@@ -53,8 +53,9 @@ class WriteAheadLog final : public Durability {
   // Goes on behind `contents`, or begins a new generation when `fresh` (after a clean close, when
   // nothing in it is needed). `seed` makes the id of a new generation. Errors: kIo, kNoSpace.
   static Result<std::unique_ptr<WriteAheadLog>> open(FileSystem& files, const std::string& folder,
-                                                     WalOptions options, WalContents contents,
-                                                     bool fresh, std::uint64_t seed);
+                                                     WalOptions options,
+                                                     const WalContents& contents, bool fresh,
+                                                     std::uint64_t seed);
   ~WriteAheadLog() override;
 
   // Before the first add().

@@ -144,7 +144,7 @@ void MetadataImage::forget_removed() {
 std::vector<MetadataRecord> MetadataImage::records(std::int32_t leader,
                                                    const Uuid& directory) const {
   std::vector<MetadataRecord> all;
-  static const std::string kMetadataVersion = "metadata.version";  // what decides how to read on
+  constexpr const char* kMetadataVersion = "metadata.version";  // what decides how to read on
   if (const auto version = feature_levels_.find(kMetadataVersion);
       version != feature_levels_.end()) {
     all.emplace_back(FeatureLevelMetadataRecord{version->first, version->second});

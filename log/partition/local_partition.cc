@@ -430,6 +430,25 @@ Status LocalPartition::write_epochs(bool durable) {
   return Status();
 }
 
+// The active segment takes no more batches: the next one begins at `base`.
+Status LocalPartition::end_active(const PartitionSettings& settings, Offset base) {
+  if (Status trimmed = active_->trim(); !trimmed.ok()) {
+    return is_shortage(trimmed.error().code()) ? std::move(trimmed)
+                                               : Status(poison(trimmed.error()));
+  }
+  // Before the next segment exists, so that a hole between two segments of an fsync log is never
+  // the work of a power cut. A write-ahead log fills such a hole.
+  if (settings.durability == DurabilityMode::kFsync && !writes_ahead()) {
+    if (Status synced = active_->sync(); !synced.ok()) {
+      on_durability_lost(synced.error());
+      return health();
+    }
+  }
+  write_snapshot(base, !writes_ahead());
+  capture_producers(base);
+  return Status();
+}
+
 Status LocalPartition::roll(const PartitionSettings& settings) {
   Offset base;
   {
@@ -437,22 +456,7 @@ Status LocalPartition::roll(const PartitionSettings& settings) {
     base = log_end_;
   }
   if (active_ != nullptr) {
-    if (Status trimmed = active_->trim(); !trimmed.ok()) {
-      return is_shortage(trimmed.error().code()) ? std::move(trimmed)
-                                                 : Status(poison(trimmed.error()));
-    }
-    // Before the next segment exists, so that a hole between two segments of an fsync log is never
-    // the work of a power cut. A write-ahead log fills such a hole.
-    if (settings.durability == DurabilityMode::kFsync && !writes_ahead()) {
-      if (Status synced = active_->sync(); !synced.ok()) {
-        on_durability_lost(synced.error());
-        return health();
-      }
-    }
-  }
-  if (active_ != nullptr) {
-    write_snapshot(base, !writes_ahead());
-    capture_producers(base);
+    WEIR_TRY(end_active(settings, base));
   }
   auto next = std::make_shared<Segment>(environment_.files, options_.path, base, true,
                                         environment_.resources);

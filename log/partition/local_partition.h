@@ -99,6 +99,7 @@ class LocalPartition final : public Partition {
   // A file's name or a side file changed without a sync: the next flush has it to do.
   void note_side_change() WEIR_EXCLUDES(mutex_);
   bool writes_ahead() const { return environment_.durability->writes_ahead(); }
+  Status end_active(const PartitionSettings& settings, Offset base) WEIR_REQUIRES(append_mutex_);
   Status roll(const PartitionSettings& settings) WEIR_REQUIRES(append_mutex_);
   SegmentSettings segment_rules(const PartitionSettings& settings) const;
   void publish(SharedBytes batch, const BatchHeader& header, const PartitionSettings& settings,

@@ -190,15 +190,19 @@ AsyncAttempts::AsyncAttempts(const Clock& clock, Duration handler_timeout,
 
 AsyncAttempts::~AsyncAttempts() {
   mailbox_->close();
-  // Reachable for ever, and never touched again.
-  static auto* const abandoned = new std::vector<Open*>;
-  static Mutex mutex;
-  const MutexLock lock(mutex);
   for (auto& [lane, open] : open_) {
     if (open->is_shared()) {
-      abandoned->push_back(open.release());
+      abandon(std::move(open));
     }
   }
+}
+
+// Never freed: reachable for ever, and never touched again.
+void AsyncAttempts::abandon(std::unique_ptr<Open> open) {
+  static Mutex mutex;
+  static auto* const abandoned = new std::vector<Open*>;
+  const MutexLock lock(mutex);
+  abandoned->push_back(open.release());
 }
 
 void AsyncAttempts::start(const Attempt& attempt, SessionEffects::Scope scope,

@@ -78,6 +78,7 @@ class AsyncAttempts {
     std::uint64_t wait = 0;
   };
 
+  static void abandon(std::unique_ptr<Open> open);
   void go_on(Open& open, const OnEnded& ended);
   Open* find(RunId run, std::uint64_t wait);
 

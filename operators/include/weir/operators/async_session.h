@@ -93,7 +93,7 @@ class AsyncSessionContext : public SessionContext {
 // through SessionProcessorOptions::classify. Its parameters live until it has ended.
 class SessionTask {
  public:
-  struct promise_type {
+  struct promise_type {  // NOLINT(readability-identifier-naming): the language's name
     SessionTask get_return_object() {
       return SessionTask(std::coroutine_handle<promise_type>::from_promise(*this));
     }
