@@ -18,8 +18,8 @@ class Latencies {
   double milliseconds(double part) const;
 
  private:
-  static constexpr std::size_t kSteps = 8;  // a power of two
-  std::array<std::atomic<std::uint64_t>, 64 * kSteps> buckets_{};
+  static constexpr int kSteps = 8;  // a power of two
+  std::array<std::atomic<std::uint64_t>, std::size_t{64} * kSteps> buckets_{};
 };
 
 // Header of a message: monotonic nanoseconds of its (intended) sending, big-endian.
