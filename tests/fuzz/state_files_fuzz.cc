@@ -60,8 +60,10 @@ void fuzz_commit_metadata(ByteView bytes) {
 
 }  // namespace
 
+// libprotobuf reserves what the length of a string in a damaged message says, up to 50 MB
+// (EpsCopyInputStream::kSafeStringSize).
 std::size_t weir::fuzz::allocation_max(std::size_t input) {
-  return small_allocation_max(input);
+  return std::size_t{50'000'000} + small_allocation_max(input);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

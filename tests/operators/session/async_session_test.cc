@@ -38,7 +38,7 @@ void open(SessionWorld& world, AsyncSessionHandler handler) {
 }
 
 SessionTask sleep_then_append(const SessionRecord& record, AsyncSessionContext& session) {
-  co_await session.sleep(milliseconds(100));
+  co_await session.wait_for(milliseconds(100));
   co_return append(record, session);
 }
 
@@ -72,11 +72,11 @@ TEST(AsyncSession, C5_AFailedAttemptLeavesNothingOfWhatItWroteAroundItsWait) {
   open(world, [](const SessionRecord& record, AsyncSessionContext& session) -> SessionTask {
     if (record.attempt == 1) {
       (void)session.put_as<std::string>("text", "half");
-      co_await session.sleep(milliseconds(10));
+      co_await session.wait_for(milliseconds(10));
       (void)session.put_as<std::string>("text", "whole");
       co_return Outcome::retry(broken());
     }
-    co_await session.sleep(milliseconds(10));
+    co_await session.wait_for(milliseconds(10));
     co_return append(record, session);
   });
   world.send("s", "a");
@@ -97,7 +97,7 @@ TEST(AsyncSession, WhatIsThrownBeforeOrBehindAWaitIsClassified) {
     if (value == "early" && record.attempt == 1) {
       throw std::runtime_error("early");
     }
-    co_await session.sleep(milliseconds(5));
+    co_await session.wait_for(milliseconds(5));
     if (value == "late") {
       throw std::runtime_error("hopeless");
     }
@@ -161,7 +161,7 @@ TEST(AsyncSession, T4_AStopEndsASleepAndReachesWhatIsWaitedFor) {
   int stopped = 0;
   open(world, [&](const SessionRecord& record, AsyncSessionContext& session) -> SessionTask {
     if (record.record.value.view() == "sleeps" && record.attempt == 1) {
-      was_cut = !co_await session.sleep(std::chrono::hours(1));
+      was_cut = !co_await session.wait_for(std::chrono::hours(1));
       EXPECT_TRUE(session.is_stop_requested());
       co_return Outcome::retry(broken());
     }
@@ -190,7 +190,7 @@ TEST(AsyncSession, CloseAsksHandlersToStopAndWaitsForThem) {
   SessionWorld world;
   bool was_cut = false;
   open(world, [&](const SessionRecord& record, AsyncSessionContext& session) -> SessionTask {
-    was_cut = !co_await session.sleep(std::chrono::hours(1));
+    was_cut = !co_await session.wait_for(std::chrono::hours(1));
     co_return append(record, session);
   });
   world.send("s", "a");

@@ -55,7 +55,7 @@ class AsyncSessionContext : public SessionContext {
     return Waiter<Start>{*this, std::move(start)};
   }
   // co_await: at least `delay`. False when a stop was requested before it passed.
-  auto sleep(Duration delay) { return Sleeper{*this, delay}; }
+  auto wait_for(Duration delay) { return Sleeper{*this, delay}; }
   // The attempt's time is over, or the program closes. Its callbacks run on the worker's thread.
   virtual std::stop_token stop_token() const = 0;
 
