@@ -232,8 +232,7 @@ Status LogDirectory::append_metadata(std::vector<MetadataRecord> records) {
 }
 
 void LogDirectory::snapshot_metadata_if_due() {
-  if (metadata_since_snapshot_.bytes < options_.metadata_snapshot_bytes || undecided_ ||
-      folders_remain_) {
+  if (metadata_since_snapshot_.bytes < options_.metadata_snapshot_bytes || folders_remain_) {
     return;
   }
   if (Status written = snapshot_metadata(); !written.ok()) {

@@ -4,12 +4,12 @@
 #include "log/record/batch_decoder.h"
 #include "log/record/control_record.h"
 #include "log/record/wire.h"
+#include "log/segment/segment_names.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 
 namespace weir::log {
 namespace {
@@ -19,14 +19,6 @@ constexpr std::size_t kOffsetDigits = 20;
 constexpr std::size_t kEpochDigits = 10;
 constexpr std::size_t kBatchBytes = 1U << 20U;
 constexpr std::size_t kSnapshotBytesMax = std::size_t{2} << 30U;
-
-template <class Integer>
-std::optional<Integer> parse_digits(std::string_view text) {
-  Integer value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc() && stop == end && value >= 0 ? std::optional(value) : std::nullopt;
-}
 
 class SnapshotWriter {
  public:
@@ -117,7 +109,7 @@ Result<MetadataImage> parse_snapshot(ByteView left) {
 }  // namespace
 
 std::string snapshot_name(const SnapshotId& id) {
-  return fmt::format("{:020d}-{:010d}{}", id.end.value(), id.epoch.value(), kSuffix);
+  return segment_file_name(id.end, fmt::format("-{:010d}{}", id.epoch.value(), kSuffix));
 }
 
 std::optional<SnapshotId> parse_snapshot_name(std::string_view name) {
@@ -125,12 +117,14 @@ std::optional<SnapshotId> parse_snapshot_name(std::string_view name) {
       !name.ends_with(kSuffix) || name[kOffsetDigits] != '-') {
     return std::nullopt;
   }
-  const auto end = parse_digits<std::int64_t>(name.substr(0, kOffsetDigits));
-  const auto epoch = parse_digits<std::int32_t>(name.substr(kOffsetDigits + 1, kEpochDigits));
-  if (!end || !epoch) {
+  const std::optional<Offset> end = parse_segment_file_name(name, name.substr(kOffsetDigits));
+  const char* const epoch_end = name.data() + kOffsetDigits + 1 + kEpochDigits;
+  std::int32_t epoch = -1;
+  const auto [stop, error] = std::from_chars(epoch_end - kEpochDigits, epoch_end, epoch);
+  if (!end || error != std::errc() || stop != epoch_end || epoch < 0) {
     return std::nullopt;
   }
-  return SnapshotId{Offset(*end), LeaderEpoch(*epoch)};
+  return SnapshotId{*end, LeaderEpoch(epoch)};
 }
 
 std::string encode_snapshot(std::span<const MetadataRecord> records, Timestamp last_contained,

@@ -76,12 +76,11 @@ class AsyncAttempts::Open final : public ScopedContext<AsyncSessionContext> {
  public:
   Open(AsyncAttempts& all, const Attempt& attempt, SessionEffects::Scope scope,
        std::shared_ptr<SessionPartition> partition)
-      : ScopedContext(scope_),
+      : ScopedContext(scope_, all.clock_, all.handler_timeout_),
         all_(all),
         run_(attempt.run),
         partition_(std::move(partition)),
         scope_(std::move(scope)),
-        started_(all.clock_.monotonic()),
         event_id_(event_id_of(partition_->source, *attempt.record)),
         record_{.partition = partition_->source,
                 .record = *attempt.record,
@@ -90,11 +89,7 @@ class AsyncAttempts::Open final : public ScopedContext<AsyncSessionContext> {
                 .event_id = event_id_,
                 .fence = attempt.fence} {}
 
-  bool is_stop_requested() const override {
-    const Duration limit = all_.handler_timeout_;
-    return stop_.stop_requested() ||
-           (limit > Duration::zero() && all_.clock_.monotonic() - started_ >= limit);
-  }
+  bool is_stop_requested() const override { return stop_.stop_requested() || is_overdue(); }
   std::stop_token stop_token() const override { return stop_.get_token(); }
 
   RunId run() const { return run_; }
@@ -130,11 +125,8 @@ class AsyncAttempts::Open final : public ScopedContext<AsyncSessionContext> {
   Outcome outcome_of(const std::exception_ptr& thrown) const {
     try {
       std::rethrow_exception(thrown);
-    } catch (const std::exception& exception) {
-      return all_.classify_ ? classified(all_.classify_, exception)
-                            : Outcome::retry(Error(Errc::kHandlerThrew, exception.what()));
     } catch (...) {
-      return Outcome::retry(Error(Errc::kHandlerThrew, "a handler threw no std::exception"));
+      return outcome_of_thrown(all_.classify_);
     }
   }
   // The coroutine's frame goes first: it refers to record and context.
@@ -170,7 +162,6 @@ class AsyncAttempts::Open final : public ScopedContext<AsyncSessionContext> {
   const RunId run_;
   const std::shared_ptr<SessionPartition> partition_;  // a handler may outlive the hand-over
   SessionEffects::Scope scope_;
-  const MonotonicTime started_;
   const std::string event_id_;
   const SessionRecord record_;
   std::stop_source stop_;

@@ -74,6 +74,9 @@ class SessionProcessorImpl final : public SessionProcessor {
   SessionProcessorImpl(Backend& backend, const Clock& clock, SessionProcessorOptions options)
       : backend_(backend) {
     shared_.options = std::move(options);
+    if (!shared_.options.classify) {
+      shared_.options.classify = retry_thrown;
+    }
     shared_.clock = &clock;
   }
   void set(SessionHandler handler) { shared_.handler = std::move(handler); }

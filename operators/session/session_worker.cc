@@ -9,17 +9,15 @@ namespace {
 class Context final : public ScopedContext<SessionContext> {
  public:
   Context(SessionEffects::Scope& scope, const SessionShared& shared)
-      : ScopedContext(scope), shared_(shared), started_(shared.clock->monotonic()) {}
+      : ScopedContext(scope, *shared.clock, shared.options.lanes.handler_timeout),
+        shared_(shared) {}
 
   bool is_stop_requested() const override {
-    const Duration limit = shared_.options.lanes.handler_timeout;
-    return shared_.is_closing.load(std::memory_order_relaxed) ||
-           (limit > Duration::zero() && shared_.clock->monotonic() - started_ >= limit);
+    return shared_.is_closing.load(std::memory_order_relaxed) || is_overdue();
   }
 
  private:
   const SessionShared& shared_;
-  MonotonicTime started_;
 };
 
 void count(std::atomic<std::uint64_t>& counter, std::uint64_t by = 1) {
@@ -109,10 +107,8 @@ void SessionWorker::run(LaneRuns& runs) {
   const std::uint64_t outputs_before = effects_.outputs_promoted();
   if (async_.has_value()) {
     run_async(counting);
-  } else if (shared_.options.classify) {
-    run_attempts(counting, effects_, handler, shared_.options.classify);
   } else {
-    run_attempts(counting, effects_, handler);
+    run_attempts(counting, effects_, handler, shared_.options.classify);
   }
   count(shared_.counters.outputs, effects_.outputs_promoted() - outputs_before);
 }

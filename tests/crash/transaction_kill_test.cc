@@ -7,7 +7,6 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include <charconv>
 #include <map>
 #include <memory>
 #include <set>
@@ -26,12 +25,6 @@ namespace {
 const std::vector<Point> kTransactionPoints = {
     Point::kAppend,         Point::kRoll, Point::kSync,           Point::kFlush,
     Point::kCheckpointFile, Point::kSwap, Point::kSegmentRemoved, Point::kClose};
-
-std::int64_t number_of(std::string_view value) {
-  std::int64_t number = -1;
-  std::from_chars(value.data(), value.data() + value.size(), number);
-  return number;
-}
 
 // The last that was acknowledged, and one that may have been done behind it.
 struct Known {
@@ -213,7 +206,7 @@ void TransactionKilling::check_table(log::EmbeddedLog& log) {
   read_all(log, kTable, [&](const RecordView& record) {
     ++table_records_;
     std::int64_t& value = found[std::string(record.key.view_or_empty())];
-    value = record.value.is_null() ? 0 : number_of(record.value.view_or_empty());
+    value = record.value.is_null() ? 0 : Words(record.value.view_or_empty()).number();
     EXPECT_TRUE(value == 0 || value > last) << value << " stands behind " << last;
     last = std::max(last, value);
   });
@@ -231,7 +224,7 @@ void TransactionKilling::check_table(log::EmbeddedLog& log) {
 void TransactionKilling::check_window(log::EmbeddedLog& log) {
   std::vector<std::int64_t> found;
   read_all(log, kWindow, [&](const RecordView& record) {
-    found.push_back(number_of(record.value.view_or_empty()));
+    found.push_back(Words(record.value.view_or_empty()).number());
     EXPECT_EQ(found.back(), record.offset.value());
   });
   const std::int64_t start =

@@ -6,6 +6,7 @@
 //   done ID                             committing GROUP TOPIC PARTITION OFFSET
 //   committed GROUP TOPIC PARTITION     kill POINT                         closed CHANGES
 #include "tests/crash/pipeline/kill_switch.h"
+#include "tests/crash/pipeline/killed_program.h"
 #include "tests/crash/pipeline/killer_files.h"
 #include "tests/crash/support/log_ledger.h"
 
@@ -30,21 +31,14 @@ using Kind = LogLedger::Change::Kind;
 
 constexpr int kStepsBeforeClose = 150;
 
-struct Arguments {
-  std::string directory;
-  std::uint64_t seed = 0;
-  std::int64_t first_number = 0;
-  KillSwitch::Plan plan;
-};
-
 class LogUser {
  public:
-  explicit LogUser(const Arguments& arguments)
+  explicit LogUser(const KilledArguments& arguments)
       : arguments_(arguments),
         rng_(arguments.seed),
         kill_(arguments.plan),
         files_(posix_file_system(), kill_),
-        next_number_(arguments.first_number) {}
+        next_number_(arguments.number) {}
 
   Status run() {
     log::EmbeddedLogOptions options;
@@ -266,7 +260,7 @@ class LogUser {
     return {};
   }
 
-  const Arguments arguments_;
+  const KilledArguments arguments_;
   Rng rng_;
   KillSwitch kill_;
   KillerFiles files_;
@@ -276,36 +270,11 @@ class LogUser {
   std::array<std::unique_ptr<log::Producer>, 3> producers_;
 };
 
-std::optional<Arguments> read(const std::vector<std::string>& given) {
-  if (given.size() != 3 && given.size() != 6) {
-    return std::nullopt;
-  }
-  Arguments arguments;
-  arguments.directory = given[0];
-  arguments.seed = std::strtoull(given[1].c_str(), nullptr, 10);
-  arguments.first_number = std::strtoll(given[2].c_str(), nullptr, 10);
-  if (given.size() == 6) {
-    arguments.plan = plan_of(given[3], given[4], given[5]);
-    if (!arguments.plan.point.has_value()) {
-      return std::nullopt;
-    }
-  }
-  return arguments;
-}
-
 }  // namespace
 }  // namespace weir::crash
 
 int main(int argc, char** argv) {
-  const auto arguments = weir::crash::read({argv + 1, argv + argc});
-  if (!arguments.has_value()) {
-    fmt::print(stderr, "usage: crash_log DIRECTORY SEED FIRST_NUMBER [POINT NTH MOMENT]\n");
-    return 2;
-  }
-  const weir::Status done = weir::crash::LogUser(*arguments).run();
-  if (!done.ok()) {
-    fmt::print(stderr, "crash_log: {}\n", done.error().to_string());
-    return 1;
-  }
-  return 0;
+  return weir::crash::run_killed(
+      argc, argv, "crash_log", "FIRST_NUMBER",
+      [](const auto& arguments) { return weir::crash::LogUser(arguments).run(); });
 }

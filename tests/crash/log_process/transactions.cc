@@ -8,6 +8,7 @@
 //   committing PARTITION OFFSET / committed PARTITION       saw NAME
 //   kill POINT                 closed CHANGES
 #include "tests/crash/pipeline/kill_switch.h"
+#include "tests/crash/pipeline/killed_program.h"
 #include "tests/crash/pipeline/killer_files.h"
 #include "tests/crash/support/transaction_ledger.h"
 #include "tests/crash/support/transaction_workload.h"
@@ -34,13 +35,13 @@ constexpr int kStepsBeforeClose = 1000;
 
 class Worker {
  public:
-  Worker(std::string directory, std::uint64_t seed, int first_transaction, KillSwitch::Plan plan)
-      : directory_(std::move(directory)),
-        rng_(seed),
-        kill_(plan),
+  explicit Worker(const KilledArguments& arguments)
+      : directory_(arguments.directory),
+        rng_(arguments.seed),
+        kill_(arguments.plan),
         files_(posix_file_system(), kill_),
-        next_transaction_(first_transaction),
-        closes_(plan.point == Point::kClose) {}
+        next_transaction_(static_cast<int>(arguments.number)),
+        closes_(arguments.plan.point == Point::kClose) {}
 
   Status run() {
     WEIR_TRY(open());
@@ -253,21 +254,7 @@ class Worker {
 }  // namespace weir::crash
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> given(argv + 1, argv + argc);
-  if (given.size() != 3 && given.size() != 6) {
-    fmt::print(stderr, "usage: crash_transactions DIRECTORY SEED FIRST [POINT NTH MOMENT]\n");
-    return 2;
-  }
-  weir::crash::KillSwitch::Plan plan;
-  if (given.size() == 6) {
-    plan = weir::crash::plan_of(given[3], given[4], given[5]);
-  }
-  weir::crash::Worker worker(given[0], std::strtoull(given[1].c_str(), nullptr, 10),
-                             std::atoi(given[2].c_str()), plan);
-  const weir::Status done = worker.run();
-  if (!done.ok()) {
-    fmt::print(stderr, "crash_transactions: {}\n", done.error().to_string());
-    return 1;
-  }
-  return 0;
+  return weir::crash::run_killed(
+      argc, argv, "crash_transactions", "FIRST",
+      [](const auto& arguments) { return weir::crash::Worker(arguments).run(); });
 }

@@ -3,6 +3,7 @@
 //   crash_sessions DIRECTORY SEED 1                      handles what is there, ends
 // Reports on stdout: ready, commit TOPIC PARTITION OFFSET, wrong WHAT, kill POINT, closed CHANGES.
 #include "tests/crash/pipeline/kill_switch.h"
+#include "tests/crash/pipeline/killed_program.h"
 #include "tests/crash/pipeline/killer_backend.h"
 #include "tests/crash/pipeline/killer_files.h"
 #include "tests/crash/support/session_talk.h"
@@ -28,13 +29,6 @@ namespace {
 constexpr std::uint64_t kUnhandledMax = 500;
 constexpr std::uint64_t kHandledBeforeClose = 500;
 
-struct Arguments {
-  bool drains = false;
-  std::string directory;
-  std::uint64_t seed = 0;
-  KillSwitch::Plan plan;
-};
-
 std::int64_t number_of(ByteView text) {
   std::int64_t number = -1;
   std::from_chars(text.data(), text.data() + text.size(), number);
@@ -43,8 +37,9 @@ std::int64_t number_of(ByteView text) {
 
 class Talker {
  public:
-  explicit Talker(const Arguments& arguments)
+  explicit Talker(const KilledArguments& arguments)
       : arguments_(arguments),
+        drains_(arguments.number == 1),
         kill_(arguments.plan),
         files_(posix_file_system(), kill_),
         rng_(arguments.seed) {}
@@ -65,7 +60,7 @@ class Talker {
     WEIR_TRY(open_processor(backend));
     report("ready");
     std::thread sender;
-    if (!arguments_.drains) {
+    if (!drains_) {
       sender = std::thread([this] { send(); });
     }
     Status worked = work();
@@ -196,7 +191,7 @@ class Talker {
   Status work() {
     while (true) {
       WEIR_TRY(processor_->run_once(std::chrono::milliseconds(10)));
-      if (arguments_.drains) {
+      if (drains_) {
         WEIR_TRY_ASSIGN(const bool is_done, has_ended());
         if (is_done) {
           return {};
@@ -219,7 +214,8 @@ class Talker {
     return positions.size() == kTalkPartitions;
   }
 
-  const Arguments& arguments_;
+  const KilledArguments& arguments_;
+  const bool drains_;
   KillSwitch kill_;
   KillerFiles files_;
   Rng rng_;
@@ -231,33 +227,11 @@ class Talker {
   CondVar handled_;  // nobody signals it: the sender looks again
 };
 
-std::optional<Arguments> read(const std::vector<std::string>& words) {
-  if ((words.size() != 3 && words.size() != 6) || (words[2] != "0" && words[2] != "1")) {
-    return std::nullopt;
-  }
-  Arguments arguments{.drains = words[2] == "1",
-                      .directory = words[0],
-                      .seed = std::strtoull(words[1].c_str(), nullptr, 10),
-                      .plan = {}};
-  if (words.size() == 6) {
-    arguments.plan = plan_of(words[3], words[4], words[5]);
-  }
-  return arguments;
-}
-
 }  // namespace
 }  // namespace weir::crash
 
 int main(int argc, char** argv) {
-  const auto arguments = weir::crash::read({argv + 1, argv + argc});
-  if (!arguments.has_value()) {
-    fmt::print(stderr, "usage: crash_sessions DIRECTORY SEED 0|1 [POINT NTH MOMENT]\n");
-    return 2;
-  }
-  const weir::Status done = weir::crash::Talker(*arguments).run();
-  if (!done.ok()) {
-    fmt::print(stderr, "crash_sessions: {}\n", done.error().to_string());
-    return 1;
-  }
-  return 0;
+  return weir::crash::run_killed(argc, argv, "crash_sessions", "0|1", [](const auto& arguments) {
+    return weir::crash::Talker(arguments).run();
+  });
 }

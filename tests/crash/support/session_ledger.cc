@@ -1,23 +1,13 @@
 #include "tests/crash/support/session_ledger.h"
 
+#include "tests/crash/killing.h"
 #include "tests/crash/support/session_talk.h"
 
 #include <gtest/gtest.h>
 
-#include <charconv>
 #include <functional>
 
 namespace weir::crash {
-
-namespace {
-
-std::int64_t number_of(std::string_view text) {
-  std::int64_t number = -1;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
-}  // namespace
 
 void SessionLedger::read_new(
     Backend& log, const std::string& topic,
@@ -85,7 +75,7 @@ void SessionLedger::check_after_crash(Backend& log) {
   }
   read_new(log, kTalk, [this](std::int32_t partition, const RecordView& record) {
     const std::string name(record.key.view());
-    const std::int64_t number = number_of(record.value.view());
+    const std::int64_t number = Words(record.value.view()).number();
     EXPECT_EQ(number, ++sessions_[name].sent) << name << " was not sent in order";
     EXPECT_EQ(record.offset.value(), static_cast<std::int64_t>(sent_[partition].size()));
     sent_[partition].push_back({name, number});
@@ -93,15 +83,15 @@ void SessionLedger::check_after_crash(Backend& log) {
   });
   read_new(log, kTalkLetters, [this](std::int32_t /*partition*/, const RecordView& record) {
     const std::string name(record.key.view());
-    const std::int64_t number = number_of(record.value.view());
+    const std::int64_t number = Words(record.value.view()).number();
     EXPECT_TRUE(is_hopeless(name, number)) << name << " gave up message " << number;
     sessions_[name].dead.insert(number);
     ++letters_;
   });
   read_new(log, kAnswers, [this](std::int32_t /*partition*/, const RecordView& record) {
-    const std::string_view text = record.value.view();
-    take_answer(std::string(record.key.view()), number_of(text),
-                number_of(text.substr(text.find(' ') + 1)));
+    Words answer(record.value.view());
+    const std::int64_t number = answer.number();
+    take_answer(std::string(record.key.view()), number, answer.number());
   });
   check_committed(log);
 }

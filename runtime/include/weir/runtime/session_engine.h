@@ -198,15 +198,27 @@ inline Outcome refused(Error error) {
   }
 }
 
-// What a classifier makes of an exception; one that throws itself is no reason to end.
+// The classifier of those who have none: a handler that throws is tried again.
+inline Outcome retry_thrown(const std::exception& exception) {
+  return Outcome::retry(Error(Errc::kHandlerThrew, exception.what()));
+}
+
+// What `classify` makes of what a handler has thrown; one that throws itself is no reason to end.
+// Requires: within the catch block.
 template <class Classify>
-Outcome classified(const Classify& classify, const std::exception& exception) {
+Outcome outcome_of_thrown(const Classify& classify) {
   try {
-    return classify(exception);
+    throw;
+  } catch (const std::exception& exception) {
+    try {
+      return classify(exception);
+    } catch (...) {
+      return Outcome::retry(
+          Error(Errc::kHandlerThrew,
+                std::string(exception.what()) + " (and what classifies exceptions threw, too)"));
+    }
   } catch (...) {
-    return Outcome::retry(
-        Error(Errc::kHandlerThrew,
-              std::string(exception.what()) + " (and what classifies exceptions threw, too)"));
+    return Outcome::retry(Error(Errc::kHandlerThrew, "a handler threw no std::exception"));
   }
 }
 
@@ -234,19 +246,15 @@ void run_attempts(LaneRuns& runs, E& effects, Handler& handler, const Classify& 
     Outcome outcome;
     try {
       outcome = handler(std::as_const(attempt), scope);
-    } catch (const std::exception& exception) {
-      outcome = classified(classify, exception);
     } catch (...) {
-      outcome = Outcome::retry(Error(Errc::kHandlerThrew, "a handler threw no std::exception"));
+      outcome = outcome_of_thrown(classify);
     }
     end_attempt(runs, effects, std::move(scope), attempt.run, std::move(outcome));
   }
 }
 template <EffectScope E, class Handler>
 void run_attempts(LaneRuns& runs, E& effects, Handler& handler) {
-  run_attempts(runs, effects, handler, [](const std::exception& exception) {
-    return Outcome::retry(Error(Errc::kHandlerThrew, exception.what()));
-  });
+  run_attempts(runs, effects, handler, retry_thrown);
 }
 
 }  // namespace weir
